@@ -389,10 +389,8 @@ impl Scripts {
         now: Now,
     ) -> CoroutineStep {
         let over = || CoroutineStep::Failed(ScriptFault::Error("the request has ended".to_owned()));
-        let Some(account) = vm.tasks().get(id).map(|task| task.account.unwrap_or(id)) else {
-            return over();
-        };
-        let Some(mut left) = vm.tasks().get(account).map(|task| task.left) else { return over() };
+        let Some(payer) = vm.tasks().budget_owner(id) else { return over() };
+        let Some(mut left) = vm.tasks().get(payer).map(|task| task.left) else { return over() };
         let Some(budget) = &mut self.budget else {
             return CoroutineStep::Failed(ScriptFault::Error(
                 "the thread that limits scripts is missing".to_owned(),
@@ -400,7 +398,7 @@ impl Scripts {
         };
         vm.host().clock.set(now);
         let step = vm.resume(id, coroutine, values, budget, &mut left);
-        if let Some(task) = vm.tasks().get(account) {
+        if let Some(task) = vm.tasks().get(payer) {
             task.left = left;
         }
         step

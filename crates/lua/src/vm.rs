@@ -49,7 +49,7 @@ use crate::sandbox;
 use crate::script_quotas::Allowance;
 use crate::site::{ScriptSite, WorkerSite};
 use crate::source_names::Sources;
-use crate::task::{TaskBudget, TaskId, Tasks};
+use crate::task::{Task, TaskBudget, TaskId, Tasks};
 use crate::unconfined;
 use function_origin::FaultOrigins;
 pub(crate) use function_origin::{FunctionOrigin, HandlerId};
@@ -365,7 +365,7 @@ impl Vm {
     /// function that the page waits for.
     fn never_done(&self, id: TaskId) -> Option<ScriptFault> {
         let (awaited, origin) = self.tasks().awaited(id)?;
-        let wall_ms = self.tasks().get(id)?.wall_ms;
+        let wall_ms = self.tasks().request(id).map_or(0, |task| task.wall_ms);
         let place = origin?.explained(&self.sources).place();
         let why = format!("{place}: {}", limit_messages::never_done(awaited, wall_ms));
         Some(ScriptFault::OverTime(self.origins(id).told(&why, false, &[])))
@@ -377,7 +377,7 @@ impl Vm {
     pub(crate) fn body_too_large(&self, id: TaskId, coroutine: Option<&Coroutine>) -> ScriptFault {
         let parked = self.tasks().coroutine(id);
         let stack = coroutine.or(parked.as_ref()).map(budget::stack).unwrap_or_default();
-        let (limit, route) = match self.tasks().get(id) {
+        let (limit, route) = match self.tasks().request(id) {
             Some(task) => (task.content.limit(), task.request.route().map(|found| found.route)),
             None => return ScriptFault::Error(String::new()),
         };
@@ -392,10 +392,13 @@ impl Vm {
     #[cold]
     fn origins(&self, id: TaskId) -> FaultOrigins {
         let mut tasks = self.tasks();
-        let Some(task) = tasks.get(id) else { return FaultOrigins::default() };
-        if task.is_background() {
-            return FaultOrigins::of_work(task.kind, task.origin.clone(), &self.sources);
-        }
+        let task = match tasks.task(id) {
+            Some(Task::Request(task)) => task,
+            Some(Task::Background(task)) => {
+                return FaultOrigins::of_work(task.kind, task.origin.clone(), &self.sources);
+            }
+            None => return FaultOrigins::default(),
+        };
         let begun = match task.request.route() {
             _ if task.is_failing => HandlerId::Special(Handler::OnError),
             Some(found) => HandlerId::Route(found.route),

@@ -11,7 +11,7 @@ use crate::limits::{
     BODY_MAX_BYTES, CONTENT_EXCESS_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_SLOW_BYTES_PER_MS,
     CONTENT_STALL_MS, CONTENT_TEXT_MAX_BYTES, CONTENT_WAIT_MAX_MS, UPLOAD_MAX_BYTES,
 };
-use crate::task::{Task, Waits};
+use crate::task::{RequestTask, Waits};
 use crate::vm::ScriptFault;
 use pinion_http::multipart::{self, FormReader};
 use std::rc::Rc;
@@ -376,7 +376,7 @@ impl ReceivedContent {
 /// Begins a wait for content; returns none when the content is there. The kept content counts in
 /// the quota of the worker.
 pub(crate) fn begin(
-    task: &mut Task,
+    task: &mut RequestTask,
     exchange: &mut Exchange<'_>,
     memory: &Rc<BodyMemory>,
 ) -> Option<Waits> {
@@ -402,25 +402,25 @@ pub(crate) fn begin(
 
 /// Adds content that has arrived, or ends it. The time of the request stands still while content
 /// arrives, because it is its client that is slow.
-pub(crate) fn came(task: &mut Task, event: &Event<'_>, now_ms: u64) {
+pub(crate) fn came(task: &mut RequestTask, event: &Event<'_>, now_ms: u64) {
     let content = &mut task.content;
     match event {
         Event::Body(bytes) => content.add(bytes),
         _ => content.end(),
     }
-    if task.waits != Waits::Content {
+    if task.state.waits != Waits::Content {
         return;
     }
     let waited_ms = now_ms.saturating_sub(content.waits_since_ms);
     let granted_ms = waited_ms.min(CONTENT_WAIT_MAX_MS.saturating_sub(content.waited_ms));
     content.waits_since_ms = now_ms;
     content.waited_ms += granted_ms;
-    task.deadline_ms += granted_ms;
+    task.state.deadline_ms += granted_ms;
 }
 
 /// Returns whether a handler that waits for content can go on, and requests more if not.
-pub(crate) fn goes_on(task: &mut Task, exchange: &mut Exchange<'_>) -> bool {
-    if task.waits != Waits::Content {
+pub(crate) fn goes_on(task: &mut RequestTask, exchange: &mut Exchange<'_>) -> bool {
+    if task.state.waits != Waits::Content {
         return false;
     }
     let is_ready = task.content.is_ready();
@@ -432,7 +432,7 @@ pub(crate) fn goes_on(task: &mut Task, exchange: &mut Exchange<'_>) -> bool {
 
 /// Returns the status of an error that is the client's: its content was refused, and the handler
 /// has not caught the error.
-pub(crate) fn refused(task: &Task, fault: &ScriptFault) -> Option<u16> {
+pub(crate) fn refused(task: &RequestTask, fault: &ScriptFault) -> Option<u16> {
     let (ScriptFault::Error(text), Some(refusal)) = (fault, &task.content.refusal) else {
         return None;
     };

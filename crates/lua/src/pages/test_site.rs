@@ -69,8 +69,8 @@ impl TestSite {
         let FoundRoute::Route(found) = self.vm.router().find(b"GET", target.as_bytes()) else {
             panic!("{target} leads nowhere");
         };
-        let (route, id) = (found.route, self.vm.tasks().begin().expect("a place"));
-        if let Some(task) = self.vm.tasks().get(id) {
+        let (route, id) = (found.route, self.vm.tasks().begin_without_exchange().expect("a place"));
+        if let Some(task) = self.vm.tasks().request(id) {
             task.wall_ms = 1500;
         }
         let coroutine = self.vm.coroutine().expect("a coroutine");
@@ -131,8 +131,8 @@ impl TestSite {
         let path = request::path(&head, &mut path).expect("a path");
         let found = self.vm.router().find(head.method_token, path);
         let FoundRoute::Route(found) = found else { return Err(format!("{found:?}")) };
-        let (route, id) = (found.route, self.vm.tasks().begin().expect("a place"));
-        if let Some(task) = self.vm.tasks().get(id) {
+        let (route, id) = (found.route, self.vm.tasks().begin_without_exchange().expect("a place"));
+        if let Some(task) = self.vm.tasks().request(id) {
             task.request.fill(&head, path, Some(found));
             task.content = ReceivedContent::of(body.as_bytes());
         }
@@ -164,7 +164,7 @@ impl TestSite {
         }
         self.vm.give_back(coroutine);
         let mut tasks = self.vm.tasks();
-        let answer = &tasks.get(id).expect("it lives").answer;
+        let answer = &tasks.request(id).expect("it lives").answer;
         let (status, mut lines) = (answer.status, Vec::new());
         answer.head_lines(b"", &mut lines);
         let _nobody_watches = tasks.end(id);

@@ -14,7 +14,7 @@ use super::{Scripts, tell};
 use crate::channel_message::ChannelMessage;
 use crate::limits::{OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS, TIMERS_MIN};
 use crate::lua_job::{LuaJob, LuaJobDone, LuaJobResult};
-use crate::task::{TaskId, Waits, WorkKind};
+use crate::task::{BackgroundTask, Task, TaskId, Waits, WorkKind};
 use crate::vm::{self, CoroutineStep, EndingReason, ScriptFault, Vm, WaitOperation};
 
 /// The work of a worker beside requests.
@@ -271,14 +271,16 @@ impl Scripts {
     fn go_on_beside(&mut self, vm: &Rc<Vm>, id: TaskId, now: Now) {
         let (coroutine, values) = {
             let mut tasks = vm.tasks();
-            let Some(task) = tasks.get(id) else { return };
-            let is_new = task.deadline_ms == 0;
-            let can_go_on = match task.waits {
+            let Some(BackgroundTask { state, message, .. }) = tasks.background_task(id) else {
+                return;
+            };
+            let is_new = state.deadline_ms == 0;
+            let can_go_on = match state.waits {
                 Waits::No => is_new,
-                Waits::Wake => task.is_woken,
+                Waits::Wake => state.is_woken,
                 Waits::Until(at_ms) => at_ms <= now.monotonic_ms,
-                Waits::WakeUntil(at_ms) => task.is_woken || at_ms <= now.monotonic_ms,
-                Waits::Job => task.result.is_some(),
+                Waits::WakeUntil(at_ms) => state.is_woken || at_ms <= now.monotonic_ms,
+                Waits::Job => state.result.is_some(),
                 Waits::Content | Waits::Room | Waits::File | Waits::FileRoom => false,
             };
             // The task may have been called twice.
@@ -286,11 +288,10 @@ impl Scripts {
                 return;
             }
             if is_new {
-                task.deadline_ms = now.monotonic_ms + vm::background_wall_ms(vm.allowance());
+                state.deadline_ms = now.monotonic_ms + vm::background_wall_ms(vm.allowance());
             }
-            (task.waits, task.is_woken) = (Waits::No, false);
-            let values =
-                Resumed { result: task.result.take(), message: task.message.take(), is_new };
+            (state.waits, state.is_woken) = (Waits::No, false);
+            let values = Resumed { result: state.result.take(), message: message.take(), is_new };
             let Some(coroutine) = tasks.take_coroutine(id) else { return };
             (coroutine, values)
         };
@@ -371,7 +372,7 @@ impl Scripts {
     fn fail_beside(&mut self, vm: &Rc<Vm>, id: TaskId, fault: &ScriptFault) {
         let text = fault.text();
         if !self.has_failed_alone(id, text) {
-            let kind = vm.tasks().get(id).map_or(WorkKind::Spawn, |task| task.kind);
+            let kind = vm.tasks().background_task(id).map_or(WorkKind::Spawn, |task| task.kind);
             self.tell_of(kind.name(), text);
         }
         self.end_of(vm, id);
@@ -429,11 +430,12 @@ impl Scripts {
     pub(super) fn job_is_done(&mut self, done: LuaJobDone) {
         let Some((vm, id)) = self.background.jobs.remove(&done.number) else { return };
         let mut tasks = vm.tasks();
-        let Some(task) = tasks.get(id) else { return };
-        (task.job_guard, task.result) = (None, Some(done.result));
-        match task.address {
-            Some(address) => self.background.untold.push(address),
-            None => {
+        let Some(task) = tasks.task(id) else { return };
+        let state = task.state_mut();
+        (state.job_guard, state.result) = (None, Some(done.result));
+        match task {
+            Task::Request(task) => self.background.untold.push(task.address),
+            Task::Background(_) => {
                 drop(tasks);
                 self.background.ready.push_back((vm, id));
                 return;
@@ -486,10 +488,10 @@ mod tests {
         let started = Vm::start(&program, &mut budget, WorkerSite::default(), Now::read());
         let vm = Rc::new(started.expect("started"));
         let mut background = Background::default();
-        let live = vm.tasks().begin().expect("a place");
+        let live = vm.tasks().begin_without_exchange().expect("a place");
         background.at(1, &vm, Due::Task(live));
         for at_ms in 0..100_000 {
-            let id = vm.tasks().begin().expect("a place");
+            let id = vm.tasks().begin_without_exchange().expect("a place");
             background.at(600_000 + at_ms, &vm, Due::Task(id));
             vm.host().end(id);
         }

@@ -11,7 +11,7 @@ use pinion_http::status::{StatusContent, status_content};
 use super::requests::head;
 use super::{Outlet, RequestOutcome, Scripts};
 use crate::limits::MANY_PIECES;
-use crate::task::{Task, TaskId};
+use crate::task::{RequestTask, TaskId};
 use crate::vm::{ScriptFault, Unsent, Vm, in_memory};
 
 impl Scripts {
@@ -35,7 +35,7 @@ impl Scripts {
             return self.fail(vm, id, &ScriptFault::Error(why), outlet);
         }
         let mut tasks = vm.tasks();
-        let Some(task) = tasks.get(id) else { return RequestOutcome::NotOurs };
+        let Some(task) = tasks.request(id) else { return RequestOutcome::NotOurs };
         let status = task.answer.status;
         let has_content = status_content(status) == StatusContent::Any;
         // A sent file has the announced length.
@@ -61,7 +61,7 @@ impl Scripts {
     }
 
     /// Sends the whole response.
-    fn prepare(&mut self, task: &Task, pieces: &[Piece<'_>], outlet: &mut Outlet<'_, '_>) {
+    fn prepare(&mut self, task: &RequestTask, pieces: &[Piece<'_>], outlet: &mut Outlet<'_, '_>) {
         task.answer.head_lines(outlet.defaults, &mut self.lines);
         let status = task.answer.status;
         let bytes = pieces.iter().map(Piece::bytes).sum();

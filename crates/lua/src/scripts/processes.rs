@@ -52,8 +52,10 @@ impl Scripts {
         for id in work.begun_runs.take() {
             self.runs.insert(id, Rc::downgrade(vm));
             let owner = vm.host().processes.borrow().owner_of(id);
-            let left = owner
-                .and_then(|owner| vm.tasks().get(owner).filter(|task| task.is_input_over)?.address);
+            let left = owner.and_then(|owner| {
+                let mut tasks = vm.tasks();
+                tasks.request(owner).filter(|task| task.is_input_over).map(|task| task.address)
+            });
             left.into_iter().for_each(|address| self.wake_later(address));
         }
         for id in work.ended_runs.take() {
@@ -72,6 +74,6 @@ impl Scripts {
 /// Returns whether the client of a request sends no more while programs of the request run, so that
 /// no client reads their further output. A handler without a program may respond.
 pub(super) fn is_left_with_programs(vm: &Vm, id: TaskId) -> bool {
-    vm.tasks().get(id).is_some_and(|task| task.is_input_over)
+    vm.tasks().request(id).is_some_and(|task| task.is_input_over)
         && vm.host().processes.borrow().count_of(id) > 0
 }

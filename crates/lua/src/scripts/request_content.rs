@@ -16,7 +16,7 @@ use crate::vm::{ScriptFault, Vm};
 
 /// Returns whether the body of a request is larger than its limit.
 pub(super) fn is_body_too_large(vm: &Vm, id: TaskId) -> bool {
-    vm.tasks().get(id).is_some_and(|task| task.content.exceeded().is_some())
+    vm.tasks().request(id).is_some_and(|task| task.content.exceeded().is_some())
 }
 
 impl Scripts {
@@ -40,7 +40,7 @@ impl Scripts {
     /// Logs that the engine has refused the body of a request because of its size.
     #[cold]
     pub(super) fn log_refused_body(&mut self, vm: &Vm, id: TaskId) {
-        let Some(shown) = vm.tasks().get(id).map(|task| task.request.shown()) else { return };
+        let Some(shown) = vm.tasks().request(id).map(|task| task.request.shown()) else { return };
         if let ScriptFault::BodyTooLarge(text) = vm.body_too_large(id, None) {
             let message = text.lines().next().unwrap_or_default();
             tell(&self.ids.next(), &format!("{shown}: {message}"));
@@ -56,7 +56,7 @@ impl Scripts {
         exchange: &mut Exchange<'_>,
     ) -> bool {
         let now_ms = exchange.now().monotonic_ms;
-        let held_bytes = vm.tasks().get(id).map_or(0, |task| {
+        let held_bytes = vm.tasks().request(id).map_or(0, |task| {
             received_content::came(task, event, now_ms);
             task.content.held_bytes()
         });
@@ -67,7 +67,7 @@ impl Scripts {
             self.upload_relief_after_ms = now_ms + UPLOAD_RELIEF_PAUSE_MS;
             self.give_up_stalled_uploads(now_ms);
         }
-        vm.tasks().get(id).is_some_and(|task| received_content::goes_on(task, exchange))
+        vm.tasks().request(id).is_some_and(|task| received_content::goes_on(task, exchange))
     }
 
     /// Cancels the uploads of clients that have stalled, so that uploads which make progress find
@@ -77,7 +77,7 @@ impl Scripts {
         let mut stalled = Vec::new();
         for (address, (vm, id)) in &self.waiting {
             let mut tasks = vm.tasks();
-            let Some(content) = tasks.get(*id).map(|task| &mut task.content) else { continue };
+            let Some(content) = tasks.request(*id).map(|task| &mut task.content) else { continue };
             if content.is_coming() && content.is_stored() && content.is_stalled(now_ms) {
                 content.give_up();
                 stalled.push(*address);
@@ -97,7 +97,7 @@ impl Scripts {
         let mut holders = Vec::new();
         for (address, (vm, id)) in &self.waiting {
             let mut tasks = vm.tasks();
-            let Some(content) = tasks.get(*id).map(|task| &task.content) else { continue };
+            let Some(content) = tasks.request(*id).map(|task| &task.content) else { continue };
             if content.is_coming() && content.held_bytes() >= relief.least_bytes {
                 let rank = match content.is_stalled(now_ms) {
                     true => (false, Reverse(content.held_bytes() as u64)),
@@ -111,7 +111,7 @@ impl Scripts {
             if self.body_memory.bytes() <= relief.left_bytes {
                 break;
             }
-            if let Some(task) = vm.tasks().get(id) {
+            if let Some(task) = vm.tasks().request(id) {
                 task.content.give_up();
                 self.wake_later(address);
             }

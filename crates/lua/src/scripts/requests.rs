@@ -20,7 +20,7 @@ use crate::body::received_content::{self, LimitSetter};
 use crate::limits::FAILING_CPU_MAX_MS;
 use crate::request;
 use crate::router::Match;
-use crate::task::{Reported, Task, TaskId, Tasks, Waits};
+use crate::task::{Reported, RequestTask, TaskId, Tasks, Waits};
 use crate::vm::{self, CoroutineStep, Handler, ScriptFault, TimeLimitKind, Vm, WaitOperation};
 
 impl Scripts {
@@ -40,12 +40,13 @@ impl Scripts {
         let status = if found.is_some() { 200 } else { 404 };
         let (id, start) = {
             let mut tasks = vm.tasks();
-            let Some(id) = tasks.begin() else { return self.too_many(&tasks, head) };
-            let Some(task) = tasks.get(id) else { return self.too_many(&tasks, head) };
+            let Some(id) = tasks.begin(exchange.address()) else {
+                return self.too_many(&tasks, head);
+            };
+            let Some(task) = tasks.request(id) else { return self.too_many(&tasks, head) };
             task.request.fill(head, path, found);
             task.request.came_from(client);
             task.answer.status = status;
-            task.address = Some(exchange.address());
             task.coding = Some(encode::choose(head));
             let limits = vm.host().route_limits(task.request.route().map(|found| found.route));
             let wall_ms = limits.wall_ms.unwrap_or(vm.allowance().wall_ms);
@@ -77,10 +78,10 @@ impl Scripts {
             return RequestOutcome::NotOurs;
         };
         let now_ms = outlet.exchange.now().monotonic_ms;
-        let (waits, ends_ms, is_woken, is_done) = match vm.tasks().get(id) {
+        let (waits, ends_ms, is_woken, is_done) = match vm.tasks().request(id) {
             Some(task) => {
                 task.is_input_over |= matches!(event, Event::InputEnd);
-                (task.waits, task.ends_ms(), task.is_woken, task.result.is_some())
+                (task.state.waits, task.ends_ms(), task.state.is_woken, task.state.result.is_some())
             }
             None => return RequestOutcome::NotOurs,
         };
@@ -118,7 +119,7 @@ impl Scripts {
                 return self.go_on(&vm, id, true, outlet);
             }
             Event::Posted(_) if waits == Waits::Job && is_done => {
-                let result = vm.tasks().get(id).and_then(|task| task.result.take());
+                let result = vm.tasks().request(id).and_then(|task| task.state.result.take());
                 let resumed = Resumed { result, message: None, is_new: false };
                 return self.go_on(&vm, id, resumed, outlet);
             }
@@ -134,7 +135,7 @@ impl Scripts {
             }
             _ => {}
         }
-        if let Some(task) = vm.tasks().get(id) {
+        if let Some(task) = vm.tasks().request(id) {
             wait(task, outlet.exchange);
         }
         RequestOutcome::Waits
@@ -149,7 +150,7 @@ impl Scripts {
         waits: Waits,
         outlet: &mut Outlet<'_, '_>,
     ) -> RequestOutcome {
-        if let Some(task) = vm.tasks().get(id) {
+        if let Some(task) = vm.tasks().request(id) {
             task.room_came(outlet.exchange.now().monotonic_ms);
         }
         match waits {
@@ -182,8 +183,8 @@ impl Scripts {
     ) -> RequestOutcome {
         let coroutine = {
             let mut tasks = vm.tasks();
-            if let Some(task) = tasks.get(id) {
-                (task.waits, task.is_woken) = (Waits::No, false);
+            if let Some(task) = tasks.request(id) {
+                (task.state.waits, task.state.is_woken) = (Waits::No, false);
                 task.end_wait(outlet.exchange.now().monotonic_ms, vm.allowance());
             }
             tasks.take_coroutine(id)
@@ -248,7 +249,7 @@ impl Scripts {
         if let Err(error) = parked {
             return self.fail(vm, id, &ScriptFault::Error(error.to_string()), outlet);
         }
-        if let Some(task) = vm.tasks().get(id) {
+        if let Some(task) = vm.tasks().request(id) {
             task.begin_wait(outlet.exchange.now().monotonic_ms);
             wait(task, outlet.exchange);
         }
@@ -268,8 +269,8 @@ impl Scripts {
         let (shown, has_begun, earlier, sent, refused) = {
             let mut tasks = vm.tasks();
             let _dropped = tasks.take_coroutine(id);
-            let Some(task) = tasks.get(id) else { return RequestOutcome::NotOurs };
-            task.waits = Waits::No;
+            let Some(task) = tasks.request(id) else { return RequestOutcome::NotOurs };
+            task.state.waits = Waits::No;
             task.is_failing = true;
             let earlier = task.failure.take();
             let refused = received_content::refused(task, fault);
@@ -289,10 +290,11 @@ impl Scripts {
         let is_error = matches!(fault, ScriptFault::Error(_)) && refused.is_none();
         if is_error && earlier.is_none() && !has_begun && vm.has(Handler::OnError) {
             let told = Some((message.to_owned(), failure_id.clone()));
-            if let Some(task) = vm.tasks().get(id) {
+            if let Some(task) = vm.tasks().request(id) {
                 task.answer.clear();
                 task.answer.status = 500;
-                task.left.cpu = task.left.cpu.max(Duration::from_millis(FAILING_CPU_MAX_MS));
+                let left = &mut task.state.left;
+                left.cpu = left.cpu.max(Duration::from_millis(FAILING_CPU_MAX_MS));
                 task.failure = Some(Box::new(Reported { id: failure_id, report }));
             }
             let start = Start::Special(Handler::OnError, told);
@@ -344,7 +346,7 @@ impl Scripts {
 /// Returns why a request is ended whose time is over.
 #[cold]
 fn over_time(vm: &Vm, id: TaskId, waits: Waits) -> ScriptFault {
-    let task = vm.tasks().get(id).map(|task| {
+    let task = vm.tasks().request(id).map(|task| {
         let route = task.request.route().map(|found| found.route);
         (task.wall_ms, task.has_begun, route)
     });
@@ -381,7 +383,7 @@ impl IntoLuaMulti for Start {
 /// Returns whether the content of a request was refused.
 #[cold]
 fn is_refused(vm: &Vm, id: TaskId) -> bool {
-    vm.tasks().get(id).is_some_and(|task| task.content.is_refused())
+    vm.tasks().request(id).is_some_and(|task| task.content.is_refused())
 }
 
 /// Begins an operation of a coroutine; returns none when it is done already.
@@ -393,16 +395,16 @@ fn begin(
     (lines, body_memory): (&mut Vec<u8>, &Rc<BodyMemory>),
 ) -> Option<Waits> {
     let mut tasks = vm.tasks();
-    let task = tasks.get(id)?;
+    let task = tasks.request(id)?;
     match operation {
         WaitOperation::Sleep(seconds) => {
             Some(Waits::Until(time_of(task, *seconds, outlet.exchange)))
         }
         WaitOperation::Await(seconds) => {
-            let is_woken = std::mem::take(&mut task.is_woken);
+            let is_woken = std::mem::take(&mut task.state.is_woken);
             (!is_woken).then(|| Waits::WakeUntil(time_of(task, *seconds, outlet.exchange)))
         }
-        WaitOperation::Wake => (!std::mem::take(&mut task.is_woken)).then_some(Waits::Wake),
+        WaitOperation::Wake => (!std::mem::take(&mut task.state.is_woken)).then_some(Waits::Wake),
         // The caller passes it on, because it knows the threads.
         WaitOperation::Job | WaitOperation::File => Some(Waits::Job),
         WaitOperation::Content => received_content::begin(task, outlet.exchange, body_memory),
@@ -430,14 +432,14 @@ fn begin(
 
 /// Returns when a task has waited for so many seconds, in monotonic milliseconds. The task is ended
 /// earlier if that is longer than it may take.
-fn time_of(task: &Task, seconds: f64, exchange: &Exchange<'_>) -> u64 {
+fn time_of(task: &RequestTask, seconds: f64, exchange: &Exchange<'_>) -> u64 {
     let ms = (seconds * 1000.0).min(task.wall_ms as f64 * 2.0) as u64;
     exchange.now().monotonic_ms + ms.max(1)
 }
 
 /// Sends the head of a response; content follows.
 pub(super) fn head(
-    task: &mut Task,
+    task: &mut RequestTask,
     length: Option<u64>,
     outlet: &mut Outlet<'_, '_>,
     lines: &mut Vec<u8>,
@@ -451,10 +453,10 @@ pub(super) fn head(
 }
 
 /// Keeps an exchange open until the event comes that its task waits for, or its time is over.
-pub(super) fn wait(task: &Task, exchange: &mut Exchange<'_>) {
+pub(super) fn wait(task: &RequestTask, exchange: &mut Exchange<'_>) {
     let now_ms = exchange.now().monotonic_ms;
     let ends_ms = task.ends_ms();
-    let until_ms = task.waits.until_ms().map_or(ends_ms, |time| time.min(ends_ms));
+    let until_ms = task.state.waits.until_ms().map_or(ends_ms, |time| time.min(ends_ms));
     exchange.wait(Some(until_ms.saturating_sub(now_ms)));
 }
 

@@ -24,7 +24,7 @@ impl Scripts {
     ) -> RequestOutcome {
         {
             let mut tasks = vm.tasks();
-            let Some(task) = tasks.get(id) else { return RequestOutcome::NotOurs };
+            let Some(task) = tasks.request(id) else { return RequestOutcome::NotOurs };
             let bytes = task.sending.as_ref().and_then(Sending::bytes);
             if !task.has_begun {
                 head(task, bytes, outlet, &mut self.lines);
@@ -47,7 +47,7 @@ impl Scripts {
         id: TaskId,
         outlet: &mut Outlet<'_, '_>,
     ) -> RequestOutcome {
-        let result = vm.tasks().get(id).and_then(|task| task.result.take());
+        let result = vm.tasks().request(id).and_then(|task| task.state.result.take());
         let piece = match result.map(|result| result.outcome) {
             Some(Ok(Plain::Bytes(piece))) if !piece.is_empty() => piece,
             Some(Err(why)) => return self.fail(vm, id, &ScriptFault::Error(why), outlet),
@@ -58,7 +58,7 @@ impl Scripts {
         };
         let room = outlet.exchange.write(Slice::Copied(&piece));
         let now_ms = outlet.exchange.now().monotonic_ms;
-        if let Some(task) = vm.tasks().get(id) {
+        if let Some(task) = vm.tasks().request(id) {
             task.sent_bytes += piece.len() as u64;
             // It is the client that is slow here, and its time begins anew while it reads.
             task.begin_time(now_ms, task.wall_ms);
@@ -66,7 +66,7 @@ impl Scripts {
                 sending.sent(piece.len() as u64);
             }
             if room != ContentRoom::Free {
-                task.waits = Waits::FileRoom;
+                task.state.waits = Waits::FileRoom;
                 task.room_went(now_ms);
                 wait(task, outlet.exchange);
                 return RequestOutcome::Waits;
@@ -84,8 +84,8 @@ impl Scripts {
     ) -> RequestOutcome {
         match self.read_more(vm, id) {
             Some(Ok(waits)) => {
-                if let Some(task) = vm.tasks().get(id) {
-                    task.waits = waits;
+                if let Some(task) = vm.tasks().request(id) {
+                    task.state.waits = waits;
                     wait(task, outlet.exchange);
                 }
                 RequestOutcome::Waits
@@ -97,7 +97,7 @@ impl Scripts {
 
     /// Begins to read the next piece; returns none when the file is sent.
     fn read_more(&mut self, vm: &Rc<Vm>, id: TaskId) -> Option<Result<Waits, String>> {
-        let next = vm.tasks().get(id).and_then(|task| task.sending.as_ref()?.next())?;
+        let next = vm.tasks().request(id).and_then(|task| task.sending.as_ref()?.next())?;
         vm.host().work.job.replace(Some(next));
         Some(self.job(vm, id).map(|_| Waits::File))
     }

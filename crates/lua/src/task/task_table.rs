@@ -1,12 +1,15 @@
 //! The table of the living tasks of a VM.
 
 use super::task_id::SLOTS;
-use super::{Awaited, Bond, Task, TaskBudget, TaskId, Waits};
-use crate::body::received_content::ReceivedContent;
+use super::{
+    Awaited, BackgroundTask, Bond, RequestTask, Task, TaskBudget, TaskId, TaskState, Waits,
+    WorkKind,
+};
 use crate::limits::{BACKGROUND_DIVISOR, TASKS_MAX};
 use crate::script_quotas::Allowance;
 use crate::vm::FunctionOrigin;
 use mlua::{Result, Table, Thread as Coroutine};
+use pinion_engine::address::Address;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -14,24 +17,37 @@ use std::rc::Rc;
 const SLOTS_MIN: usize = 4;
 const _: () = assert!(BACKGROUND_DIVISOR > 1 && TASKS_MAX <= SLOTS);
 
-/// Bytes of one task outside of its VM: its slot, and its number among the free ones. While the
-/// table grows there may be half as many once more.
-pub(crate) const TASK_BYTES: usize = size_of::<Task>() * 3 / 2 + 2 * size_of::<usize>();
+/// Bytes of one task outside of its VM: its slot, its state, its number among the free slots, and
+/// its state among the unused ones. While the table of slots grows there may be half as many once
+/// more.
+pub(crate) const TASK_BYTES: usize =
+    size_of::<TaskSlot>() * 3 / 2 + size_of::<RequestTask>() + 4 * size_of::<usize>();
+const _: () = assert!(size_of::<BackgroundTask>() <= size_of::<RequestTask>());
 
-/// The living tasks of a worker.
+/// The living tasks of a VM.
 #[derive(Debug)]
+#[expect(clippy::vec_box, reason = "the boxes move between the slots and the unused ones")]
 pub(crate) struct Tasks {
     /// The limits of each task.
     pub(crate) allowance: Allowance,
     /// The most tasks that there may be.
     pub(crate) tasks_max: usize,
-    slots: Vec<Task>,
+    slots: Vec<TaskSlot>,
     free: Vec<usize>,
+    /// Tasks of requests that have ended. The next requests reuse their memory.
+    unused: Vec<Box<RequestTask>>,
     /// The coroutines that are parked, by the slots of their tasks from 1 on. Each value of Lua
     /// that Rust holds takes one of some thousand slots of its VM; here all of them take one.
     parked: Option<Table>,
     /// The number of living tasks that belong to no request.
     background: usize,
+}
+
+/// A task, and the number of tasks that the slot has had, from 1 on.
+#[derive(Debug)]
+struct TaskSlot {
+    generation: u64,
+    task: Option<Task>,
 }
 
 /// The tasks and subscriptions that the end of a task affects.
@@ -49,9 +65,9 @@ pub(crate) struct Ended {
 
 impl Default for Tasks {
     fn default() -> Self {
-        let (slots, free, parked) = Default::default();
+        let (slots, free, unused, parked) = Default::default();
         let allowance = Allowance::default();
-        Self { allowance, tasks_max: TASKS_MAX, slots, free, parked, background: 0 }
+        Self { allowance, tasks_max: TASKS_MAX, slots, free, unused, parked, background: 0 }
     }
 }
 
@@ -66,33 +82,48 @@ impl Tasks {
         self.parked = Some(table);
     }
 
-    /// Begins a task in its initial state, which may reuse memory of an earlier one. Returns none
-    /// when no slot is left.
-    pub(crate) fn begin(&mut self) -> Option<TaskId> {
-        let at = match self.free.pop() {
-            Some(at) => at,
-            None if self.slots.len() >= self.tasks_max => return None,
-            None => {
-                if self.slots.len() == self.slots.capacity() {
-                    self.grow();
-                }
-                self.slots.push(Task { generation: 1, ..Task::default() });
-                self.slots.len() - 1
+    /// Begins the task of the request of an exchange, which may reuse memory of an earlier one.
+    /// Returns none when no slot is left.
+    pub(crate) fn begin(&mut self, address: Address) -> Option<TaskId> {
+        let slot = self.free_slot()?;
+        let left = TaskBudget::of(&self.allowance);
+        let task = match self.unused.pop() {
+            Some(mut task) => {
+                task.renew(address, left);
+                task
             }
+            None => Box::new(RequestTask::new(address, left)),
         };
-        let task = &mut self.slots[at];
-        task.is_live = true;
-        task.answer.clear();
-        task.waits = Waits::No;
-        task.left = TaskBudget::of(&self.allowance);
-        (task.address, task.account) = (None, None);
-        task.begin_time(0, 0);
-        (task.is_woken, task.result, task.message) = (false, None, None);
-        task.is_input_over = false;
-        task.spawns_left = None;
-        (task.is_compressed, task.coding) = (true, None);
-        (task.has_begun, task.is_failing, task.sent_bytes) = (false, false, 0);
-        Some(TaskId::new(task.generation, at))
+        Some(self.fill(slot, Task::Request(task)))
+    }
+
+    /// Begins the task of a request that no exchange has.
+    #[cfg(test)]
+    pub(crate) fn begin_without_exchange(&mut self) -> Option<TaskId> {
+        self.begin(Address { worker: 0, slot: 0, generation: 0, exchange: 0 })
+    }
+
+    /// Takes a slot that no living task has; returns none when there are as many tasks as there may
+    /// be.
+    fn free_slot(&mut self) -> Option<usize> {
+        if let Some(slot) = self.free.pop() {
+            return Some(slot);
+        }
+        if self.slots.len() >= self.tasks_max {
+            return None;
+        }
+        if self.slots.len() == self.slots.capacity() {
+            self.grow();
+        }
+        self.slots.push(TaskSlot { generation: 1, task: None });
+        Some(self.slots.len() - 1)
+    }
+
+    fn fill(&mut self, slot: usize, task: Task) -> TaskId {
+        let filled = &mut self.slots[slot];
+        debug_assert!(filled.task.is_none(), "the slot {slot} has a task");
+        filled.task = Some(task);
+        TaskId::new(filled.generation, slot)
     }
 
     /// Allocates twice as many slots, and never more than there may be.
@@ -104,14 +135,43 @@ impl Tasks {
     }
 
     /// Returns a living task.
-    pub(crate) fn get(&mut self, id: TaskId) -> Option<&mut Task> {
-        let task = self.slots.get_mut(id.slot())?;
-        (task.is_live && task.generation == id.generation()).then_some(task)
+    pub(crate) fn task(&mut self, id: TaskId) -> Option<&mut Task> {
+        let slot = self.slots.get_mut(id.slot())?;
+        slot.task.as_mut().filter(|_| slot.generation == id.generation())
     }
 
-    /// Begins work beside requests, whose coroutine the caller parks for its first turn. Returns
-    /// none when there is too much of it.
-    pub(crate) fn spawn(&mut self, by: TaskId, bond: Bond) -> Option<TaskId> {
+    /// Returns the state of a living task of any kind.
+    pub(crate) fn get(&mut self, id: TaskId) -> Option<&mut TaskState> {
+        self.task(id).map(Task::state_mut)
+    }
+
+    /// Returns a living task that belongs to a request.
+    pub(crate) fn request(&mut self, id: TaskId) -> Option<&mut RequestTask> {
+        match self.task(id)? {
+            Task::Request(task) => Some(task),
+            Task::Background(_) => None,
+        }
+    }
+
+    /// Returns a living task that belongs to no request.
+    pub(crate) fn background_task(&mut self, id: TaskId) -> Option<&mut BackgroundTask> {
+        match self.task(id)? {
+            Task::Request(_) => None,
+            Task::Background(task) => Some(task),
+        }
+    }
+
+    /// Returns the task whose budget a living task uses: mostly its own.
+    pub(crate) fn budget_owner(&mut self, id: TaskId) -> Option<TaskId> {
+        match self.task(id)? {
+            Task::Request(_) => Some(id),
+            Task::Background(task) => Some(task.budget_owner.unwrap_or(id)),
+        }
+    }
+
+    /// Begins background work, whose coroutine the caller parks for its first turn. Returns none
+    /// when there is too much of it.
+    pub(crate) fn spawn(&mut self, by: TaskId, kind: WorkKind) -> Option<TaskId> {
         let spawned_max = self.allowance.spawned_max;
         let spawns_left = self.get(by).map(|by| {
             let fresh = || Rc::new(Cell::new(spawned_max));
@@ -123,17 +183,19 @@ impl Tasks {
         if self.background >= self.background_max() {
             return None;
         }
-        let id = self.begin()?;
+        let slot = self.free_slot()?;
         self.background += 1;
-        let account = self.get(by).map(|by| by.account);
-        let left = TaskBudget::background(&self.allowance);
-        let task = self.get(id)?;
-        (task.left, task.is_background, task.spawns_left) = (left, true, spawns_left);
-        if bond == Bond::Child {
-            task.account = account.map(|account| account.unwrap_or(by));
+        let mut task = BackgroundTask::new(kind, TaskBudget::background(&self.allowance));
+        task.state.spawns_left = spawns_left;
+        if kind.bond() == Bond::Child {
+            task.budget_owner = self.budget_owner(by);
         }
-        let parent = self.get(by);
-        match (bond, parent) {
+        let id = self.fill(slot, Task::Background(Box::new(task)));
+        if self.live() + self.unused.len() > self.tasks_max {
+            // The memory of all tasks is counted once.
+            self.unused.pop();
+        }
+        match (kind.bond(), self.get(by)) {
             (Bond::Child, Some(parent)) => parent.children.push(id),
             (Bond::After, Some(parent)) => parent.after.push(id),
             _ => {}
@@ -161,9 +223,10 @@ impl Tasks {
 
     /// Returns the tasks that wait for a wake-up or a time.
     pub(crate) fn wakeable(&self) -> Vec<TaskId> {
-        let is_wakeable = |task: &Task| task.is_live && matches!(task.waits, Waits::WakeUntil(_));
-        let all = self.slots.iter().enumerate().filter(|(_, task)| is_wakeable(task));
-        all.map(|(at, task)| TaskId::new(task.generation, at)).collect()
+        let is_wakeable = |task: &Task| matches!(task.state().waits, Waits::WakeUntil(_));
+        let all = self.slots.iter().enumerate();
+        let wakeable = all.filter(|(_, slot)| slot.task.as_ref().is_some_and(is_wakeable));
+        wakeable.map(|(at, slot)| TaskId::new(slot.generation, at)).collect()
     }
 
     /// Returns the number of living tasks that belong to no request.
@@ -216,26 +279,34 @@ impl Tasks {
         while let Some(id) = next {
             next = ending.pop();
             let _dropped = self.take_coroutine(id);
-            let Some(task) = self.get(id) else { continue };
-            task.is_live = false;
-            if std::mem::take(&mut task.is_owner) {
+            let Some(mut task) = self.remove(id) else { continue };
+            let state = task.state_mut();
+            if state.is_owner {
                 ended.owners.push(id);
             }
-            task.generation += 1;
-            (task.content, task.sending) = (ReceivedContent::default(), None);
-            (task.job_guard, task.result) = (None, None);
-            (task.message, task.origin, task.spawns_left) = (None, None, None);
-            (task.failure, task.awaited) = (None, None);
-            ending.append(&mut task.children);
+            ending.append(&mut state.children);
             next = next.or_else(|| ending.pop());
-            ended.watchers.append(&mut task.watchers);
-            ended.after.append(&mut task.after);
-            ended.subscriptions.append(&mut task.subscriptions);
-            let was_background = std::mem::take(&mut task.is_background);
-            self.background -= usize::from(was_background);
-            self.free.push(id.slot());
+            ended.watchers.append(&mut state.watchers);
+            ended.after.append(&mut state.after);
+            ended.subscriptions.append(&mut state.subscriptions);
+            match task {
+                Task::Request(mut request) => {
+                    request.clear();
+                    self.unused.push(request);
+                }
+                Task::Background(_) => self.background -= 1,
+            }
         }
         ended
+    }
+
+    /// Takes a living task out of its slot, which is free then.
+    fn remove(&mut self, id: TaskId) -> Option<Task> {
+        let slot = self.slots.get_mut(id.slot())?;
+        let task = slot.task.take_if(|_| slot.generation == id.generation())?;
+        slot.generation += 1;
+        self.free.push(id.slot());
+        Some(task)
     }
 }
 
@@ -255,27 +326,30 @@ mod tests {
     /// All that comes of a request counts as one, whoever has begun it and whoever has ended.
     #[test]
     fn what_comes_of_one_origin_has_one_bound() {
-        for bond in [Bond::After, Bond::Child, Bond::Own] {
+        for kind in [WorkKind::Spawn, WorkKind::Gather, WorkKind::Cached] {
             let mut tasks = Tasks::default();
             tasks.allowance.spawned_max = 100;
-            let (request, other) = (tasks.begin().expect("a slot"), tasks.begin().expect("one"));
+            let (request, other) = (
+                tasks.begin_without_exchange().expect("a slot"),
+                tasks.begin_without_exchange().expect("one"),
+            );
             let (mut begun, mut by) = (0, request);
-            while let Some(id) = tasks.spawn(by, bond) {
+            while let Some(id) = tasks.spawn(by, kind) {
                 begun += 1;
-                assert!(begun <= 100, "{bond:?}");
+                assert!(begun <= 100, "{kind:?}");
                 // Each begins two: one that goes on with that, and one that ends at once.
-                if let Some(second) = tasks.spawn(by, bond) {
+                if let Some(second) = tasks.spawn(by, kind) {
                     begun += 1;
                     tasks.end(second);
                 }
                 by = id;
             }
-            assert_eq!(begun, 100, "{bond:?}");
-            assert!(tasks.spawn(request, bond).is_none());
-            assert!(tasks.spawn(other, bond).is_some());
+            assert_eq!(begun, 100, "{kind:?}");
+            assert!(tasks.spawn(request, kind).is_none());
+            assert!(tasks.spawn(other, kind).is_some());
             // What belongs to nobody, such as a run of a schedule, is an origin itself.
-            let run = tasks.spawn(TaskId::NONE, Bond::Own).expect("a run");
-            assert!(tasks.spawn(run, bond).is_some());
+            let run = tasks.spawn(TaskId::NONE, WorkKind::Every).expect("a run");
+            assert!(tasks.spawn(run, kind).is_some());
         }
     }
 
@@ -288,11 +362,11 @@ mod tests {
         let mut tasks = Tasks::default();
         tasks.park_in(lua.create_table().expect("a table"));
         let (mut requests, mut pieces) = (0, 0);
-        while let Some(id) = tasks.spawn(TaskId::NONE, Bond::Own) {
+        while let Some(id) = tasks.spawn(TaskId::NONE, WorkKind::Every) {
             pieces += 1;
             tasks.park(id, coroutine(&lua), Waits::No).expect("parked");
         }
-        while let Some(id) = tasks.begin() {
+        while let Some(id) = tasks.begin_without_exchange() {
             requests += 1;
             tasks.park(id, coroutine(&lua), Waits::No).expect("parked");
         }
@@ -303,20 +377,23 @@ mod tests {
     fn a_small_table_takes_what_is_counted_for_it() {
         let mut tasks = Tasks { tasks_max: SMALL_TASKS_MAX, ..Tasks::default() };
         let mut pieces = 0;
-        while tasks.spawn(TaskId::NONE, Bond::Own).is_some() {
+        while tasks.spawn(TaskId::NONE, WorkKind::Every).is_some() {
             pieces += 1;
         }
         assert_eq!(pieces, SMALL_TASKS_MAX / 2);
         let mut ids = Vec::new();
-        while let Some(id) = tasks.begin() {
+        while let Some(id) = tasks.begin_without_exchange() {
             ids.push(id);
         }
         assert_eq!(pieces + ids.len(), SMALL_TASKS_MAX);
         assert_eq!(tasks.slots.capacity(), SMALL_TASKS_MAX);
         ids.into_iter().for_each(|id| drop(tasks.end(id)));
         let free_bytes = tasks.free.capacity() * size_of::<usize>();
-        let table_bytes = tasks.slots.capacity() * size_of::<Task>();
-        assert!(table_bytes * 3 / 2 + free_bytes <= SMALL_TASKS_MAX * TASK_BYTES);
+        let table_bytes = tasks.slots.capacity() * size_of::<TaskSlot>();
+        let list_bytes = tasks.unused.capacity() * size_of::<usize>();
+        let states_bytes = (tasks.live() + tasks.unused.len()) * size_of::<RequestTask>();
+        let bytes = table_bytes * 3 / 2 + free_bytes + list_bytes + states_bytes;
+        assert!(bytes <= SMALL_TASKS_MAX * TASK_BYTES);
     }
 
     #[test]
@@ -324,7 +401,10 @@ mod tests {
         let mut tasks = Tasks::default();
         let mut seen = Vec::new();
         for _ in 0..100 {
-            let (one, two) = (tasks.begin().expect("a slot"), tasks.begin().expect("a slot"));
+            let (one, two) = (
+                tasks.begin_without_exchange().expect("a slot"),
+                tasks.begin_without_exchange().expect("a slot"),
+            );
             assert_ne!(one, two);
             assert!(!seen.contains(&one) && !seen.contains(&two));
             seen.extend([one, two]);
@@ -334,13 +414,32 @@ mod tests {
             assert_eq!(tasks.free.len(), 1);
             tasks.end(two);
         }
-        assert_eq!((tasks.free.len(), tasks.slots.len()), (2, 2));
-        let one = Tasks::default().begin();
+        assert_eq!((tasks.free.len(), tasks.slots.len(), tasks.unused.len()), (2, 2, 2));
+        let one = Tasks::default().begin_without_exchange();
         assert!(one.is_some_and(|one| one != TaskId::NONE));
         let lua = mlua::Lua::new();
         for number in [0.0, -1.0, 0.5, f64::NAN, f64::INFINITY, 1e18] {
             let id = TaskId::from_lua(Value::Number(number), &lua).expect("a number");
             assert!(tasks.get(id).is_none(), "{number}");
         }
+    }
+
+    #[test]
+    fn states_that_are_reused_and_living_tasks_are_within_one_bound() {
+        let mut tasks = Tasks { tasks_max: SMALL_TASKS_MAX, ..Tasks::default() };
+        let begin = |tasks: &mut Tasks| tasks.begin_without_exchange().expect("a slot");
+        let ids: Vec<_> = (0..SMALL_TASKS_MAX).map(|_| begin(&mut tasks)).collect();
+        ids.into_iter().for_each(|id| drop(tasks.end(id)));
+        assert_eq!((tasks.live(), tasks.unused.len()), (0, SMALL_TASKS_MAX));
+        let mut works = Vec::new();
+        while let Some(id) = tasks.spawn(TaskId::NONE, WorkKind::Every) {
+            works.push(id);
+            assert_eq!(tasks.live() + tasks.unused.len(), SMALL_TASKS_MAX);
+            assert!(tasks.background_task(id).is_some() && tasks.request(id).is_none());
+        }
+        works.into_iter().for_each(|id| drop(tasks.end(id)));
+        let id = begin(&mut tasks);
+        assert!(tasks.background_task(id).is_none() && tasks.request(id).is_some());
+        assert_eq!((tasks.live(), tasks.unused.len()), (1, SMALL_TASKS_MAX / 2 - 1));
     }
 }

@@ -1,9 +1,8 @@
 //! The kinds of work that belongs to no request.
 
 /// The kind of start of work that belongs to no request.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkKind {
-    #[default]
     Spawn,
     Gather,
     /// A block of a page that waits beside others.

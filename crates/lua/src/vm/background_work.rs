@@ -10,20 +10,21 @@ use super::host::{Host, Outcome, or_why};
 use crate::channel_message::ChannelMessage;
 use crate::limits::{CACHED_MAX, SCHEDULES_MAX, SPAWNED_MAX};
 use crate::schedule::Schedule;
-use crate::task::{Bond, TaskId, Waits, WorkKind};
+use crate::task::{Bond, Task, TaskId, Waits, WorkKind};
 
 impl Host {
     /// Wakes a task, now or as soon as it waits for that.
     pub(crate) fn wake(&self, id: TaskId) {
         let mut tasks = self.tasks.borrow_mut();
-        let Some(task) = tasks.get(id) else { return };
-        task.is_woken = true;
-        if !matches!(task.waits, Waits::Wake | Waits::WakeUntil(_)) {
+        let Some(task) = tasks.task(id) else { return };
+        let state = task.state_mut();
+        state.is_woken = true;
+        if !matches!(state.waits, Waits::Wake | Waits::WakeUntil(_)) {
             return;
         }
-        match task.address {
-            Some(address) => self.work.woken.borrow_mut().push(address),
-            None => self.work.ready.borrow_mut().push(id),
+        match task {
+            Task::Request(task) => self.work.woken.borrow_mut().push(task.address),
+            Task::Background(_) => self.work.ready.borrow_mut().push(id),
         }
         self.work.has_news.set(true);
     }
@@ -73,7 +74,7 @@ impl Host {
         let by = self.work.current.get();
         let mut tasks = self.tasks.borrow_mut();
         let is_after = kind.bond() == Bond::After && tasks.get(by).is_some();
-        let Some(id) = tasks.spawn(by, kind.bond()) else {
+        let Some(id) = tasks.spawn(by, kind) else {
             let background_max = tasks.background_max();
             return Ok(or_why(Err(format!(
                 "too much background work: one request, run of a schedule or message starts at \
@@ -85,8 +86,8 @@ impl Host {
             tasks.end(id);
             return Err(error);
         }
-        if let Some(task) = tasks.get(id) {
-            (task.message, task.origin, task.kind) = (message, origin, kind);
+        if let Some(task) = tasks.background_task(id) {
+            (task.message, task.origin) = (message, origin);
         }
         if !is_after {
             self.work.ready.borrow_mut().push(id);

@@ -38,8 +38,7 @@ impl Host {
     /// function of `pinion.gather` may return a response to the function that waits for it.
     pub(super) fn outgoing_owner(&self) -> TaskId {
         let current = self.work.current.get();
-        let account = self.tasks.borrow_mut().get(current).and_then(|task| task.account);
-        account.unwrap_or(current)
+        self.tasks.borrow_mut().budget_owner(current).unwrap_or(current)
     }
 
     /// Records that a task owns an object that ends with it.

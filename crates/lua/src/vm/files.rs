@@ -69,7 +69,7 @@ fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let open = move |_: &Lua, (id, path): (TaskId, LuaString)| -> Result<Option<String>> {
         let mut tasks = of.tasks.borrow_mut();
-        let Some(task) = tasks.get(id) else { return Ok(Some(OVER.to_owned())) };
+        let Some(task) = tasks.request(id) else { return Ok(Some(OVER.to_owned())) };
         let folders = of.work.folders.borrow();
         // No request can avoid this error: it does not mean that a file is missing.
         if folders.is_empty() {
@@ -87,7 +87,7 @@ fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let describe = move |_: &Lua, arguments: Arguments| -> Result<Outcome<bool>> {
         let (id, path, media_type, download) = arguments;
         let mut tasks = of.tasks.borrow_mut();
-        let Some(task) = tasks.get(id) else { return Ok((None, Some(OVER.to_owned()))) };
+        let Some(task) = tasks.request(id) else { return Ok((None, Some(OVER.to_owned()))) };
         let Some(sending) = &mut task.sending else {
             return Ok((None, Some("no file is open".to_owned())));
         };
@@ -110,7 +110,7 @@ fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let miss = move |_: &Lua, id: TaskId| {
         let mut tasks = of.tasks.borrow_mut();
-        if let Some(task) = tasks.get(id).filter(|task| task.answer.status == 200) {
+        if let Some(task) = tasks.request(id).filter(|task| task.answer.status == 200) {
             task.answer.status = 404;
         }
         Ok(())

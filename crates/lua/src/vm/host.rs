@@ -338,7 +338,7 @@ fn requests(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let Value::String(key) = key else { return Ok(MultiValue::new()) };
         relaxed(lua, || {
             let (router, mut tasks) = (of.router.borrow(), of.tasks.borrow_mut());
-            let values = match tasks.get(id) {
+            let values = match tasks.request(id) {
                 Some(task) => [task.request.value(lua, &router, &key.as_bytes())?, Value::Nil],
                 None => [Value::Nil, Value::String(lua.create_string(OVER)?)],
             };
@@ -348,7 +348,7 @@ fn requests(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("request", lua.create_function(request)?)?;
     let of = Rc::clone(host);
     let field = move |lua: &Lua, (id, name): (TaskId, LuaString)| -> Result<_> {
-        relaxed(lua, || match of.tasks.borrow_mut().get(id) {
+        relaxed(lua, || match of.tasks.borrow_mut().request(id) {
             Some(task) => Ok((task.request.field(lua, &name.as_bytes())?, None)),
             None => Ok((None, Some(OVER))),
         })
@@ -362,7 +362,7 @@ fn answers(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let status = move |_: &Lua, (id, status): (TaskId, Value)| -> Result<Option<String>> {
         let mut tasks = of.tasks.borrow_mut();
-        let Some(task) = tasks.get(id) else { return Ok(Some(OVER.to_owned())) };
+        let Some(task) = tasks.request(id) else { return Ok(Some(OVER.to_owned())) };
         let number = status.as_f64().or_else(|| status.as_i64().map(|status| status as f64));
         Ok(match number {
             Some(number) => task.answer.set_status(number).err(),
@@ -377,7 +377,7 @@ fn answers(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     type Line = (TaskId, LuaString, Option<LuaString>, bool);
     let field = move |_: &Lua, (id, name, value, is_more): Line| -> Result<Option<String>> {
         let mut tasks = of.tasks.borrow_mut();
-        let Some(task) = tasks.get(id) else { return Ok(Some(OVER.to_owned())) };
+        let Some(task) = tasks.request(id) else { return Ok(Some(OVER.to_owned())) };
         let Some(value) = value else {
             task.answer.remove(&name.as_bytes());
             return Ok(None);
@@ -387,13 +387,13 @@ fn answers(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("set_field", lua.create_function(field)?)?;
     let of = Rc::clone(host);
     let fields = move |_: &Lua, id: TaskId| {
-        Ok(of.tasks.borrow_mut().get(id).is_some_and(|task| task.answer.has_fields()))
+        Ok(of.tasks.borrow_mut().request(id).is_some_and(|task| task.answer.has_fields()))
     };
     table.raw_set("has_fields", lua.create_function(fields)?)?;
     let of = Rc::clone(host);
     let compressed = move |_: &Lua, (id, is_wanted): (TaskId, bool)| {
         let mut tasks = of.tasks.borrow_mut();
-        let Some(task) = tasks.get(id) else { return Ok(Some(OVER)) };
+        let Some(task) = tasks.request(id) else { return Ok(Some(OVER)) };
         task.is_compressed = is_wanted;
         Ok(None)
     };

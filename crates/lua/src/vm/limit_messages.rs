@@ -8,7 +8,7 @@ use crate::limits::{
     ROOM_WAIT_ONCE_MS, START_CPU_MAX_MS,
 };
 use crate::script_quotas::Allowance;
-use crate::task::{Awaited, TaskId};
+use crate::task::{Awaited, Task, TaskId};
 
 /// The owner of the limits that apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,10 +217,10 @@ impl Vm {
             return LimitOwner::Start;
         }
         let mut tasks = self.tasks();
-        let account = tasks.get(id).map_or(id, |task| task.account.unwrap_or(id));
-        match tasks.get(account) {
-            Some(task) if task.is_background() => LimitOwner::Background,
-            _ => LimitOwner::Request,
+        let payer = tasks.budget_owner(id).unwrap_or(id);
+        match tasks.task(payer) {
+            Some(Task::Background(_)) => LimitOwner::Background,
+            Some(Task::Request(_)) | None => LimitOwner::Request,
         }
     }
 }

@@ -65,7 +65,7 @@ fn files(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let take = move |lua: &Lua, (id, file): (TaskId, Function)| -> Result<Answer<Table>> {
         let mut tasks = of.tasks.borrow_mut();
-        let taken = tasks.get(id).map(|task| {
+        let taken = tasks.request(id).map(|task| {
             let content_type = task.request.only_field(b"content-type");
             ready(&mut task.content, task.request.has_content());
             match task.content.form(content_type) {
@@ -82,7 +82,7 @@ fn files(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let read = move |lua: &Lua, (id, number, at, bytes): Part| -> Result<_> {
         let mut tasks = of.tasks.borrow_mut();
         let memory_bytes = tasks.allowance.memory_bytes as u64;
-        let Some(task) = tasks.get(id) else { return Ok((None, Some(OVER.to_owned()))) };
+        let Some(task) = tasks.request(id) else { return Ok((None, Some(OVER.to_owned()))) };
         let found = task.content.upload().and_then(|upload| Some((upload, upload.file(number)?)));
         let Some((upload, file)) = found else {
             return Ok((None, Some("the form has no such file".to_owned())));
@@ -126,7 +126,7 @@ fn to_table(lua: &Lua, id: TaskId, upload: &MultipartForm, file: &Function) -> R
 /// Runs a function on the content of a request that lives.
 fn with<T>(host: &Host, id: TaskId, act: impl FnOnce(&mut ReceivedContent) -> T) -> Option<T> {
     let mut tasks = host.tasks.borrow_mut();
-    let task = tasks.get(id)?;
+    let task = tasks.request(id)?;
     ready(&mut task.content, task.request.has_content());
     Some(act(&mut task.content))
 }

@@ -29,7 +29,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     type Cookie = (TaskId, LuaString, LuaString);
     let cookie = move |_: &Lua, (id, name, text): Cookie| -> Result<Option<String>> {
         let mut tasks = of.tasks.borrow_mut();
-        let Some(task) = tasks.get(id) else { return Ok(Some(OVER.to_owned())) };
+        let Some(task) = tasks.request(id) else { return Ok(Some(OVER.to_owned())) };
         task.answer.remove_cookie(&name.as_bytes());
         Ok(task.answer.field(b"Set-Cookie", &text.as_bytes(), false).err())
     };

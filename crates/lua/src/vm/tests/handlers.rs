@@ -55,9 +55,9 @@ impl Room {
         let mut storage = HeadStorage::reserved();
         let parsed = parse(head.as_bytes(), 0, &mut storage, &Limits::default());
         let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{path}: it is no request") };
-        let id = self.vm.tasks().begin().expect("a place");
+        let id = self.vm.tasks().begin_without_exchange().expect("a place");
         let start = (id, found.route as f64);
-        if let Some(task) = self.vm.tasks().get(id) {
+        if let Some(task) = self.vm.tasks().request(id) {
             task.request.fill(&head, path.as_bytes(), Some(found));
         }
         let coroutine = self.vm.coroutine().expect("a coroutine");
@@ -104,7 +104,7 @@ impl Room {
             match step {
                 CoroutineStep::Waits(WaitOperation::Content) => {
                     let mut tasks = self.vm.tasks();
-                    tasks.get(*id).expect("it lives").content.arrive(content);
+                    tasks.request(*id).expect("it lives").content.arrive(content);
                 }
                 CoroutineStep::Waits(WaitOperation::Await(_)) => {
                     let sent = self.vm.host().work.sent.take();
@@ -181,7 +181,7 @@ fn coroutines_of_tasks_that_are_over_are_let_go() {
         room.vm.lua.load(sleep).eval().expect("functions");
     let coroutine = room.vm.lua.create_thread(work).expect("a coroutine");
     note.call::<()>(&coroutine).expect("noted");
-    let id = room.vm.tasks().begin().expect("a place");
+    let id = room.vm.tasks().begin_without_exchange().expect("a place");
     room.vm.tasks().park(id, coroutine, Waits::Wake).expect("parked");
     room.vm.lua.gc_collect().expect("collected");
     assert_eq!(count.call::<usize>(()).expect("counted"), 1);

@@ -1,0 +1,27 @@
+//! The task of work that belongs to no request.
+
+use super::{TaskBudget, TaskId, TaskState, WorkKind};
+use crate::channel_message::ChannelMessage;
+use crate::vm::FunctionOrigin;
+use std::sync::Arc;
+
+/// Work that belongs to no request.
+#[derive(Debug)]
+pub(crate) struct BackgroundTask {
+    pub(crate) state: TaskState,
+    /// The task whose budget this one uses, if not its own.
+    pub(super) budget_owner: Option<TaskId>,
+    /// The kind of its start.
+    pub(crate) kind: WorkKind,
+    /// The function that it begins with.
+    pub(crate) origin: Option<FunctionOrigin>,
+    /// The message that it begins with.
+    pub(crate) message: Option<Arc<ChannelMessage>>,
+}
+
+impl BackgroundTask {
+    pub(super) fn new(kind: WorkKind, left: TaskBudget) -> Self {
+        let (budget_owner, origin, message) = (None, None, None);
+        Self { state: TaskState::new(left), budget_owner, kind, origin, message }
+    }
+}
