@@ -12,6 +12,8 @@
 //! | `clock` | the time, as the functions of a VM have it |
 //! | `schedule` | when work that is repeated is due |
 //! | `lua_job` | work that blocks, on the threads of `pinion-jobs` |
+//! | `operation_id` | the operations outside of a VM that tasks wait for |
+//! | `task_owned` | objects outside of a VM that end with their task |
 //! | [`site`] | the state that successive scripts of a site share |
 //! | `counters` | counters of a site, which all its workers share and which outlive a reload |
 //! | `copied_value` | values that are copied out of their VM |
@@ -68,6 +70,7 @@ pub mod limits;
 mod lua_job;
 mod machine_code;
 mod missing_hints;
+mod operation_id;
 mod pages;
 pub mod pattern;
 mod persisted_values;

@@ -2,27 +2,24 @@
 //! returns actions on the exchange.
 
 mod background;
-mod fetches;
 mod field_lines;
 mod finish_response;
 #[cfg(feature = "sim")]
 mod object_counts;
-mod processes;
+mod operations;
 mod request_content;
 mod requests;
 mod sent_files;
 mod shutdown;
 mod standalone;
-mod store_jobs;
 mod worker_messages;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use mlua::{IntoLuaMulti, Thread as Coroutine};
-use pinion_client::http_client::RequestId;
 use pinion_client::resolver::{Resolver, ResolverSettings};
 use pinion_engine::Poster;
 use pinion_engine::address::Address;
@@ -35,7 +32,6 @@ use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::job_queue::JobQueues;
 use pinion_jobs::task_thread::TaskThread;
 use pinion_jobs::upload_quota::UploadQuota;
-use pinion_programs::program_run::RunId;
 use pinion_programs::spawner_access::SpawnerAccess;
 
 use crate::body::body_memory::BodyMemory;
@@ -57,6 +53,7 @@ use crate::vm::{CoroutineStep, Handler, PieceList, ScriptFault, Vm, harmless};
 use background::Background;
 #[cfg(feature = "sim")]
 pub use object_counts::ObjectCounts;
+use operations::Operations;
 use standalone::StandaloneProgram;
 
 /// The state that the scripts of all workers share.
@@ -141,16 +138,11 @@ pub struct Scripts {
     background: Background,
     /// The client that sends requests to other servers.
     client: Rc<WorkerClient>,
-    /// The VMs of the requests to other servers.
-    fetches: HashMap<RequestId, Weak<Vm>>,
     /// The runner of programs.
     programs: Rc<WorkerPrograms>,
-    /// The VMs of the programs that run.
-    runs: HashMap<RunId, Weak<Vm>>,
     store: ScriptStoreChoice,
     store_worker: Rc<StoreWorker>,
-    /// The VMs of jobs of the store, by the numbers of the jobs.
-    store_jobs: HashMap<u64, Weak<Vm>>,
+    operations: Operations,
     /// The program that runs in this worker without requests.
     alone: Option<StandaloneProgram>,
     /// The worker's quota for content of requests in memory.
@@ -280,12 +272,10 @@ impl Scripts {
                 worker,
                 shared.memory,
             )),
-            fetches: HashMap::new(),
             programs: Rc::new(WorkerPrograms::new(shared.spawner.clone())),
-            runs: HashMap::new(),
             store: shared.store.clone(),
             store_worker: Rc::new(StoreWorker::new(poster.clone(), worker)),
-            store_jobs: HashMap::new(),
+            operations: Operations::default(),
             poster,
             budget: None,
             background: Background::default(),
@@ -336,8 +326,7 @@ impl Scripts {
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
         let now = connections.now();
         if self.alarm_ms().is_some_and(|at_ms| at_ms <= now.monotonic_ms) {
-            self.pass_client(connections);
-            self.pass_programs(connections);
+            self.pass_operations(connections);
             self.work(now);
             self.flush(connections);
         }

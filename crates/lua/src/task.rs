@@ -77,8 +77,7 @@ impl Task {
         }
     }
 
-    /// Returns the state that tasks of any kind have.
-    pub(crate) fn state_mut(&mut self) -> &mut TaskState {
+    fn state_mut(&mut self) -> &mut TaskState {
         match self {
             Self::Request(task) => &mut task.state,
             Self::Background(task) => &mut task.state,

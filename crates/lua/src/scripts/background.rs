@@ -1,20 +1,19 @@
 //! Work beside requests: the tasks that wait, and the schedules that are due.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use mlua::{IntoLuaMulti, Lua, MultiValue, Thread as Coroutine, Value};
 use pinion_engine::address::Address;
 use pinion_engine::clock::Now;
-use pinion_jobs::job_queue::{CancelOnDrop, JobOwner};
 
 use super::{Scripts, tell};
 use crate::channel_message::ChannelMessage;
 use crate::limits::{OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS, TIMERS_MIN};
-use crate::lua_job::{LuaJob, LuaJobDone, LuaJobResult};
-use crate::task::{BackgroundTask, Task, TaskId, Waits, WorkKind};
+use crate::lua_job::LuaJobResult;
+use crate::task::{BackgroundTask, TaskId, Waits, WorkKind};
 use crate::vm::{self, CoroutineStep, EndingReason, ScriptFault, Vm, WaitOperation};
 
 /// The work of a worker beside requests.
@@ -28,9 +27,6 @@ pub(super) struct Background {
     /// The number of timers that there ever were: of two timers for the same time the earlier one
     /// fires first.
     timer_number: u64,
-    /// The tasks that wait for jobs, by the number of the job.
-    pub(super) jobs: HashMap<u64, (Rc<Vm>, TaskId)>,
-    job_number: u64,
     /// Requests that can go on and have not been notified, because the queue had no room.
     pub(super) untold: Vec<Address>,
     /// The VMs that answer requests now, and the retired VMs, oldest first.
@@ -124,7 +120,6 @@ impl Background {
     fn forget(&mut self, vm: &Rc<Vm>) {
         self.ready.retain(|(of, _)| !Rc::ptr_eq(of, vm));
         self.timers.retain(|Reverse(timer)| !Rc::ptr_eq(&timer.vm, vm));
-        self.jobs.retain(|_, (of, _)| !Rc::ptr_eq(of, vm));
     }
 }
 
@@ -173,7 +168,7 @@ impl Scripts {
         });
         if vm.is_through() {
             // The VM has no task left: it goes at once, and takes no other's place.
-            return background.forget(vm);
+            return self.forget(vm);
         }
         background.old.retain(|of| of.strong_count() > 0);
         background.old.push_back(Rc::downgrade(vm));
@@ -185,12 +180,17 @@ impl Scripts {
         }
     }
 
+    /// Drops the background work of a VM and its operations.
+    fn forget(&mut self, vm: &Rc<Vm>) {
+        self.background.forget(vm);
+        self.operations.forget(vm);
+    }
+
     /// Ends a VM with all its tasks, and notifies the requests that wait for its responses.
     fn cut_off(&mut self, vm: &Rc<Vm>) {
         self.background.old.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
-        self.background.forget(vm);
-        self.end_fetches(vm);
-        self.end_runs(vm);
+        self.forget(vm);
+        self.end_operations(vm);
         vm.end();
         let of_it = self.waiting.iter().filter(|(_, (of, _))| Rc::ptr_eq(of, vm));
         self.background.untold.extend(of_it.map(|(address, _)| *address));
@@ -352,22 +352,6 @@ impl Scripts {
         Waits::Until(at_ms)
     }
 
-    /// Queues the job that a task has made.
-    pub(super) fn job(&mut self, vm: &Rc<Vm>, id: TaskId) -> Result<Waits, String> {
-        let job = vm.host().work.job.borrow_mut().take();
-        let job: LuaJob = job.ok_or_else(|| "there is no job".to_owned())?;
-        self.background.job_number += 1;
-        let number = self.background.job_number;
-        let guard = CancelOnDrop::default();
-        let owner = JobOwner { number, worker: self.worker, poster: self.poster.clone() };
-        self.jobs.submit(job, &guard, owner)?;
-        if let Some(task) = vm.tasks().get(id) {
-            task.job_guard = Some(guard);
-        }
-        self.background.jobs.insert(number, (Rc::clone(vm), id));
-        Ok(Waits::Job)
-    }
-
     /// Ends a task without a request that has failed.
     fn fail_beside(&mut self, vm: &Rc<Vm>, id: TaskId, fault: &ScriptFault) {
         let text = fault.text();
@@ -389,7 +373,7 @@ impl Scripts {
         self.settle(vm);
         // Timers that its tasks did not need would keep the VM alive.
         if vm.is_through() {
-            self.background.forget(vm);
+            self.forget(vm);
         }
     }
 
@@ -403,9 +387,7 @@ impl Scripts {
 
     #[cold]
     fn take_news(&mut self, vm: &Rc<Vm>) {
-        self.note_fetches(vm);
-        self.note_runs(vm);
-        self.note_store_jobs(vm);
+        self.note_operations(vm);
         let work = &vm.host().work;
         let ready = work.ready.take().into_iter().filter(|_| !vm.is_ended());
         self.background.ready.extend(ready.map(|id| (Rc::clone(vm), id)));
@@ -425,23 +407,6 @@ impl Scripts {
         let poster = &self.poster;
         let is_full = |address: &Address| poster.post(*address, Box::new(Wake)).is_err();
         self.background.untold.retain(is_full);
-    }
-
-    pub(super) fn job_is_done(&mut self, done: LuaJobDone) {
-        let Some((vm, id)) = self.background.jobs.remove(&done.number) else { return };
-        let mut tasks = vm.tasks();
-        let Some(task) = tasks.task(id) else { return };
-        let state = task.state_mut();
-        (state.job_guard, state.result) = (None, Some(done.result));
-        match task {
-            Task::Request(task) => self.background.untold.push(task.address),
-            Task::Background(_) => {
-                drop(tasks);
-                self.background.ready.push_back((vm, id));
-                return;
-            }
-        }
-        self.tell_woken();
     }
 }
 

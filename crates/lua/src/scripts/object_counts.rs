@@ -43,7 +43,7 @@ impl Scripts {
             tasks: current.iter().map(|vm| vm.tasks().live()).sum(),
             timers: background.timers.len() - of_schedules,
             schedules: of_schedules,
-            jobs: background.jobs.len(),
+            jobs: self.operations.jobs(),
             ready: background.ready.len() + background.untold.len(),
             vms: current.len(),
             old_vms: background.old.iter().filter(|vm| vm.strong_count() > 0).count(),

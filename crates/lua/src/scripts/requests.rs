@@ -12,7 +12,7 @@ use pinion_http::refusal::Refusal;
 use pinion_http::request::RequestHead;
 
 use super::background::Resumed;
-use super::processes::is_left_with_programs;
+use super::operations::is_left_with_programs;
 use super::request_content::is_body_too_large;
 use super::{Outlet, RequestOutcome, ScriptFailure, Scripts, SiteScript, field_lines, tell};
 use crate::body::body_memory::BodyMemory;

@@ -9,6 +9,7 @@ use super::FunctionOrigin;
 use super::host::{Host, Outcome, or_why};
 use crate::channel_message::ChannelMessage;
 use crate::limits::{CACHED_MAX, SCHEDULES_MAX, SPAWNED_MAX};
+use crate::operation_id::OperationId;
 use crate::schedule::Schedule;
 use crate::task::{Bond, Task, TaskId, Waits, WorkKind};
 
@@ -16,17 +17,34 @@ impl Host {
     /// Wakes a task, now or as soon as it waits for that.
     pub(crate) fn wake(&self, id: TaskId) {
         let mut tasks = self.tasks.borrow_mut();
-        let Some(task) = tasks.task(id) else { return };
-        let state = task.state_mut();
-        state.is_woken = true;
-        if !matches!(state.waits, Waits::Wake | Waits::WakeUntil(_)) {
+        let Some(task) = tasks.get(id) else { return };
+        task.is_woken = true;
+        if !matches!(task.waits, Waits::Wake | Waits::WakeUntil(_)) {
             return;
         }
-        match task {
-            Task::Request(task) => self.work.woken.borrow_mut().push(task.address),
-            Task::Background(_) => self.work.ready.borrow_mut().push(id),
+        drop(tasks);
+        self.make_ready(id);
+    }
+
+    /// Records that a task can go on, because the event has come that it waits for.
+    pub(crate) fn make_ready(&self, id: TaskId) {
+        match self.tasks.borrow_mut().task(id) {
+            Some(Task::Request(task)) => self.work.woken.borrow_mut().push(task.address),
+            Some(Task::Background(_)) => self.work.ready.borrow_mut().push(id),
+            None => return,
         }
         self.work.has_news.set(true);
+    }
+
+    /// Returns the task that waits for news of an operation.
+    pub(crate) fn waiter_of(&self, id: OperationId) -> Option<TaskId> {
+        match id {
+            OperationId::Fetch(id) => self.fetches.borrow().get(id).map(|fetch| fetch.waiter),
+            OperationId::Program(id) => self.processes.borrow().get(id).map(|run| run.waiter),
+            OperationId::StoreJob(number) => self.store.waiter_of(number),
+            // The result of a job goes to its task.
+            OperationId::Job(_) => None,
+        }
     }
 
     /// Makes the VM drop values that can be made again.

@@ -16,6 +16,7 @@ use pinion_client::request_url::RequestUrl;
 use super::host::{Host, Outcome, or_why, relaxed};
 use crate::fetch::{Fetch, WorkerClient};
 use crate::limits::{FETCH_PIECE_BYTES, FETCHES_PER_TASK_MAX};
+use crate::operation_id::OperationId;
 use crate::task::TaskId;
 
 /// The arguments of `pinion.fetch`: method, URL, fields, body, whether the body comes in pieces,
@@ -77,8 +78,7 @@ impl Host {
         client.body_bytes.set(all_bytes);
         self.fetches.borrow_mut().add(id, owner, Fetch { url, body_bytes });
         self.mark_owner(owner);
-        self.work.begun_fetches.borrow_mut().push(id);
-        self.work.has_news.set(true);
+        self.work.begin_operation(OperationId::Fetch(id), owner);
         Ok(id.number())
     }
 
@@ -135,8 +135,7 @@ impl Host {
             let Some(fetch) = self.fetches.borrow_mut().remove(*id) else { continue };
             client.body_bytes.set(client.body_bytes.get() - fetch.body_bytes);
             client.get().borrow_mut().close(*id);
-            self.work.ended_fetches.borrow_mut().push(*id);
-            self.work.has_news.set(true);
+            self.work.end_operation(OperationId::Fetch(*id));
         }
     }
 

@@ -1,5 +1,5 @@
-//! The operations that the functions of a VM have recorded, and the state that these functions share
-//! with the owner of the VM. The owner carries out the operations after each turn.
+//! The operations that the functions of a VM have recorded, and the state that these functions
+//! share with the owner of the VM. The owner carries out the operations after each turn.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -7,15 +7,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mlua::Function;
-use pinion_client::http_client::RequestId;
 use pinion_engine::address::Address;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::folders::Folders;
-use pinion_programs::program_run::RunId;
 
 use crate::channel_message::ChannelMessage;
 use crate::fetch::WorkerClient;
 use crate::lua_job::LuaJob;
+use crate::operation_id::OperationId;
 use crate::pages::LinkKey;
 use crate::programs::WorkerPrograms;
 use crate::schedule::Schedule;
@@ -53,14 +52,25 @@ pub(crate) struct PendingWork {
     pub(crate) key: RefCell<Option<LinkKey>>,
     /// The client that sends requests to other servers; none where a script is only proven.
     pub(crate) client: RefCell<Option<Rc<WorkerClient>>>,
-    /// Requests to other servers that have begun, and then requests that were ended.
-    pub(crate) begun_fetches: RefCell<Vec<RequestId>>,
-    pub(crate) ended_fetches: RefCell<Vec<RequestId>>,
     /// The runner of programs; none where a script is only proven.
     pub(crate) programs: RefCell<Option<Rc<WorkerPrograms>>>,
-    /// Programs that have begun, and then programs that were ended.
-    pub(crate) begun_runs: RefCell<Vec<RunId>>,
-    pub(crate) ended_runs: RefCell<Vec<RunId>>,
+    /// Operations that have begun, each with its task, and then operations that were ended.
+    pub(crate) begun_operations: RefCell<Vec<(OperationId, TaskId)>>,
+    pub(crate) ended_operations: RefCell<Vec<OperationId>>,
     /// The site and worker of the script, and the state that outlives the script.
     pub(crate) place: RefCell<WorkerSite>,
+}
+
+impl PendingWork {
+    /// Records that an operation of a task has begun.
+    pub(super) fn begin_operation(&self, id: OperationId, task: TaskId) {
+        self.begun_operations.borrow_mut().push((id, task));
+        self.has_news.set(true);
+    }
+
+    /// Records that an operation was ended.
+    pub(super) fn end_operation(&self, id: OperationId) {
+        self.ended_operations.borrow_mut().push(id);
+        self.has_news.set(true);
+    }
 }

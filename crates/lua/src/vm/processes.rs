@@ -11,6 +11,7 @@ use pinion_programs::signal_name;
 
 use super::host::{Host, relaxed};
 use crate::limits::{FETCH_PIECE_BYTES, PROGRAMS_PER_TASK_MAX};
+use crate::operation_id::OperationId;
 use crate::programs::WorkerPrograms;
 use crate::task::TaskId;
 
@@ -55,8 +56,7 @@ impl Host {
         let id = started.map_err(|error| StartFault::Failed(format!("{name}: {error}")))?;
         self.processes.borrow_mut().add(id, owner, (&*name).into());
         self.mark_owner(owner);
-        self.work.begun_runs.borrow_mut().push(id);
-        self.work.has_news.set(true);
+        self.work.begin_operation(OperationId::Program(id), owner);
         Ok(id.number())
     }
 
@@ -75,8 +75,7 @@ impl Host {
         for id in ids {
             if self.processes.borrow_mut().remove(*id).is_some() {
                 runner.borrow_mut().close(*id);
-                self.work.ended_runs.borrow_mut().push(*id);
-                self.work.has_news.set(true);
+                self.work.end_operation(OperationId::Program(*id));
             }
         }
     }

@@ -18,6 +18,7 @@ use super::store_values::{add_arguments, add_packed, pack, value_of};
 use crate::limits::{
     STORE_ARGUMENTS_MAX, STORE_COMMAND_MAX_BYTES, STORE_JOB_BYTES, TRIAL_STORE_MAX_BYTES,
 };
+use crate::operation_id::OperationId;
 use crate::store_access::{ScriptStoreChoice, StoreAccess, StoreWorker, job_number};
 use crate::task::TaskId;
 use crate::task_owned::TaskOwned;
@@ -29,8 +30,6 @@ pub(crate) struct ScriptStore {
     client: RefCell<Option<StoreClient>>,
     /// Jobs that have not ended, or whose replies were not taken.
     jobs: RefCell<TaskOwned<u64, JobReply>>,
-    /// Jobs that the owner of the VM has yet to note.
-    pub(crate) begun_jobs: RefCell<Vec<u64>>,
     /// The reads of the store for values that the script keeps.
     pub(super) reads: ScriptReads,
     /// The worker, from the start of the VM on.
@@ -89,12 +88,16 @@ fn failed(why: impl Into<String>) -> Called {
 }
 
 impl ScriptStore {
-    /// Stores the end of a job. Returns the task that waits for it.
-    pub(crate) fn end_job(&self, number: u64, finished: Option<FinishedJob>) -> Option<TaskId> {
-        let mut jobs = self.jobs.borrow_mut();
-        let job = jobs.get_mut(number)?;
-        job.value = JobReply::Ended(finished);
-        Some(job.waiter)
+    /// Stores the result of a job, if a task still wants it.
+    pub(crate) fn end_job(&self, number: u64, finished: Option<FinishedJob>) {
+        if let Some(job) = self.jobs.borrow_mut().get_mut(number) {
+            job.value = JobReply::Ended(finished);
+        }
+    }
+
+    /// Returns the task that waits for a job.
+    pub(super) fn waiter_of(&self, number: u64) -> Option<TaskId> {
+        self.jobs.borrow().get(number).map(|job| job.waiter)
     }
 
     /// Drops the replies of a task that has ended.
@@ -280,8 +283,7 @@ impl Host {
         }
         self.store.jobs.borrow_mut().add(number, task, JobReply::Pending { _wanted: wanted });
         self.mark_owner(task);
-        self.store.begun_jobs.borrow_mut().push(number);
-        self.work.has_news.set(true);
+        self.work.begin_operation(OperationId::StoreJob(number), task);
         Ok(None)
     }
 
