@@ -12,6 +12,7 @@ mod requests;
 mod sent_files;
 mod shutdown;
 mod standalone;
+mod timers;
 mod worker_messages;
 
 use std::collections::HashMap;

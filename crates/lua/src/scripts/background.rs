@@ -1,7 +1,6 @@
 //! Work beside requests: the tasks that wait, and the schedules that are due.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -9,9 +8,10 @@ use mlua::{IntoLuaMulti, Lua, MultiValue, Thread as Coroutine, Value};
 use pinion_engine::address::Address;
 use pinion_engine::clock::Now;
 
+use super::timers::{TimerEvent, Timers};
 use super::{Scripts, tell};
 use crate::channel_message::ChannelMessage;
-use crate::limits::{OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS, TIMERS_MIN};
+use crate::limits::{OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS};
 use crate::lua_job::LuaJobResult;
 use crate::task::{BackgroundTask, TaskId, Waits, WorkKind};
 use crate::vm::{self, CoroutineStep, EndingReason, ScriptFault, Vm, WaitOperation};
@@ -21,12 +21,7 @@ use crate::vm::{self, CoroutineStep, EndingReason, ScriptFault, Vm, WaitOperatio
 pub(super) struct Background {
     /// Tasks that can go on.
     pub(super) ready: VecDeque<(Rc<Vm>, TaskId)>,
-    pub(super) timers: BinaryHeap<Reverse<Timer>>,
-    /// The number of timers at which timers of ended tasks are searched for.
-    timers_max: usize,
-    /// The number of timers that there ever were: of two timers for the same time the earlier one
-    /// fires first.
-    timer_number: u64,
+    pub(super) timers: Timers,
     /// Requests that can go on and have not been notified, because the queue had no room.
     pub(super) untold: Vec<Address>,
     /// The VMs that answer requests now, and the retired VMs, oldest first.
@@ -36,73 +31,18 @@ pub(super) struct Background {
     pub(super) is_stopping: bool,
 }
 
-/// An event that is due at a time.
-pub(super) struct Timer {
-    at_ms: u64,
-    number: u64,
-    vm: Rc<Vm>,
-    pub(super) what: Due,
-}
-
-/// The event of a timer.
-#[derive(Clone, Copy)]
-pub(super) enum Due {
-    /// A task has slept long enough, or taken too long.
-    Task(TaskId),
-    /// A schedule, by its rank in the script.
-    Schedule(usize),
-}
-
-impl PartialEq for Timer {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Timer {}
-
-impl Ord for Timer {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at_ms, self.number).cmp(&(other.at_ms, other.number))
-    }
-}
-
-impl PartialOrd for Timer {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
 /// Notifies a request that it can go on.
 #[derive(Debug)]
 pub(super) struct Wake;
 
 impl Background {
-    fn at(&mut self, at_ms: u64, vm: &Rc<Vm>, what: Due) {
-        if self.timers.len() >= self.timers_max.max(TIMERS_MIN) {
-            self.drop_timers_for_nothing();
-            self.timers_max = self.timers.len() * 2;
-        }
-        self.timer_number += 1;
-        let (vm, number) = (Rc::clone(vm), self.timer_number);
-        self.timers.push(Reverse(Timer { at_ms, number, vm, what }));
-    }
-
     /// Returns when the next event is due, in monotonic milliseconds.
     #[inline]
     pub(super) fn alarm_ms(&self) -> Option<u64> {
         if !self.ready.is_empty() || !self.untold.is_empty() {
             return Some(0);
         }
-        self.timers.peek().map(|Reverse(timer)| timer.at_ms)
-    }
-
-    /// Drops the timers of tasks that have ended.
-    fn drop_timers_for_nothing(&mut self) {
-        self.timers.retain(|Reverse(timer)| match timer.what {
-            Due::Task(id) => timer.vm.tasks().get(id).is_some(),
-            Due::Schedule(_) => true,
-        });
+        self.timers.next_ms()
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -119,7 +59,7 @@ impl Background {
     /// Drops all work of a VM beside its requests.
     fn forget(&mut self, vm: &Rc<Vm>) {
         self.ready.retain(|(of, _)| !Rc::ptr_eq(of, vm));
-        self.timers.retain(|Reverse(timer)| !Rc::ptr_eq(&timer.vm, vm));
+        self.timers.drop_timers_of(vm);
     }
 }
 
@@ -151,7 +91,7 @@ impl Scripts {
         for (rank, schedule) in vm.host().work.schedules.borrow().iter().enumerate().skip(first) {
             let is_here = schedule.is_everywhere || self.worker == 0;
             if let (true, Some(at_ms)) = (is_here, schedule.next_ms(now)) {
-                self.background.at(at_ms, vm, Due::Schedule(rank));
+                self.background.timers.add(at_ms, vm, TimerEvent::Schedule(rank));
             }
         }
     }
@@ -163,9 +103,7 @@ impl Scripts {
         self.announce_end(vm, EndingReason::Reloaded);
         let background = &mut self.background;
         background.current.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
-        background.timers.retain(|Reverse(timer)| {
-            !(Rc::ptr_eq(&timer.vm, vm) && matches!(timer.what, Due::Schedule(_)))
-        });
+        background.timers.drop_schedules_of(vm);
         if vm.is_through() {
             // The VM has no task left: it goes at once, and takes no other's place.
             return self.forget(vm);
@@ -205,13 +143,10 @@ impl Scripts {
 
     /// Does the work that is due.
     pub(super) fn work(&mut self, now: Now) {
-        while let Some(Reverse(timer)) = self.background.timers.peek()
-            && timer.at_ms <= now.monotonic_ms
-        {
-            let Some(Reverse(Timer { vm, what, .. })) = self.background.timers.pop() else { break };
-            match what {
-                Due::Task(id) => self.due(&vm, id, now),
-                Due::Schedule(rank) => self.repeat(&vm, rank, now),
+        while let Some((vm, event)) = self.background.timers.pop_due(now.monotonic_ms) {
+            match event {
+                TimerEvent::Task(id) => self.due(&vm, id, now),
+                TimerEvent::Schedule(rank) => self.repeat(&vm, rank, now),
             }
         }
         // Tasks that become ready meanwhile run in the next pass.
@@ -249,7 +184,7 @@ impl Scripts {
             let schedules = vm.host().work.schedules.borrow();
             let Some(schedule) = schedules.get(rank) else { return };
             if let Some(at_ms) = schedule.next_ms(now) {
-                self.background.at(at_ms, vm, Due::Schedule(rank));
+                self.background.timers.add(at_ms, vm, TimerEvent::Schedule(rank));
             }
             let is_running = vm.tasks().get(schedule.running).is_some();
             ((!is_running).then(|| schedule.work.clone()), schedule.kind())
@@ -301,7 +236,7 @@ impl Scripts {
         if let (true, Some(task)) = (is_new, tasks.get(id)) {
             let deadline_ms = task.deadline_ms;
             drop(tasks);
-            self.background.at(deadline_ms, vm, Due::Task(id));
+            self.background.timers.add(deadline_ms, vm, TimerEvent::Task(id));
         }
     }
 
@@ -348,7 +283,7 @@ impl Scripts {
 
     fn sleep(&mut self, vm: &Rc<Vm>, id: TaskId, seconds: f64, now: Now) -> Waits {
         let at_ms = now.monotonic_ms.saturating_add((seconds * 1000.0) as u64).max(1);
-        self.background.at(at_ms, vm, Due::Task(id));
+        self.background.timers.add(at_ms, vm, TimerEvent::Task(id));
         Waits::Until(at_ms)
     }
 
@@ -436,33 +371,5 @@ impl IntoLuaMulti for Resumed {
                 (true, Value::Nil, why).into_lua_multi(lua)
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::budget::Guard;
-    use crate::program::SiteProgram;
-    use crate::site::WorkerSite;
-
-    #[test]
-    fn timers_of_tasks_that_are_over_go_away() {
-        let mut budget = Guard::new(1).budget(0).expect("watched");
-        let program = SiteProgram::new("site.lua", Vec::new());
-        let started = Vm::start(&program, &mut budget, WorkerSite::default(), Now::read());
-        let vm = Rc::new(started.expect("started"));
-        let mut background = Background::default();
-        let live = vm.tasks().begin_without_exchange().expect("a place");
-        background.at(1, &vm, Due::Task(live));
-        for at_ms in 0..100_000 {
-            let id = vm.tasks().begin_without_exchange().expect("a place");
-            background.at(600_000 + at_ms, &vm, Due::Task(id));
-            vm.host().end(id);
-        }
-        assert!(background.timers.len() <= 2 * TIMERS_MIN, "{}", background.timers.len());
-        background.drop_timers_for_nothing();
-        assert_eq!((background.timers.len(), background.alarm_ms()), (1, Some(1)));
-        assert_eq!(Rc::strong_count(&vm), 2);
     }
 }

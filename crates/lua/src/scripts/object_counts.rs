@@ -1,10 +1,8 @@
 //! Counts of the objects that the scripts of a worker hold, for tests.
 
-use std::cmp::Reverse;
 use std::rc::{Rc, Weak};
 
 use super::Scripts;
-use super::background::Due;
 use crate::vm::Vm;
 
 /// The numbers of objects that the scripts of a worker hold. Without requests and work beside them
@@ -34,15 +32,13 @@ impl Scripts {
     #[must_use]
     pub fn object_counts(&self) -> ObjectCounts {
         let background = &self.background;
-        let is_schedule = |what: &Due| matches!(what, Due::Schedule(_));
-        let of_schedules = background.timers.iter();
-        let of_schedules = of_schedules.filter(|Reverse(timer)| is_schedule(&timer.what)).count();
+        let (timers, schedules) = background.timers.counts();
         let current: Vec<_> = self.current().collect();
         ObjectCounts {
             requests: self.waiting.len(),
             tasks: current.iter().map(|vm| vm.tasks().live()).sum(),
-            timers: background.timers.len() - of_schedules,
-            schedules: of_schedules,
+            timers,
+            schedules,
             jobs: self.operations.jobs(),
             ready: background.ready.len() + background.untold.len(),
             vms: current.len(),

@@ -1,10 +1,8 @@
 //! The end of the server or of a script: running tasks are notified, so that streams end properly.
 
-use std::cmp::Reverse;
 use std::rc::{Rc, Weak};
 
 use super::Scripts;
-use super::background::Due;
 use crate::vm::{EndingReason, Vm};
 
 impl Scripts {
@@ -13,7 +11,7 @@ impl Scripts {
         self.background.is_stopping = true;
         self.client.stop();
         self.programs.stop();
-        self.background.timers.retain(|Reverse(timer)| !matches!(timer.what, Due::Schedule(_)));
+        self.background.timers.drop_schedules();
         let vms = self.background.current.iter().chain(&self.background.old);
         for vm in vms.filter_map(Weak::upgrade).collect::<Vec<_>>() {
             self.announce_end(&vm, EndingReason::Stopping);
