@@ -312,14 +312,14 @@ impl Scripts {
         vm.host().work.messages.replace(Arc::clone(&self.messages));
         vm.host().work.client.replace(Some(Rc::clone(&self.client)));
         vm.host().work.programs.replace(Some(Rc::clone(&self.programs)));
-        self.take_up(&vm, now);
+        self.activate_vm(&vm, now);
         Ok(SiteScript(vm))
     }
 
     /// Retires a script: it receives no more requests. Its waiting tasks go on, unless too many
     /// retired scripts of its site are there already.
     pub fn retire(&mut self, script: &SiteScript) {
-        self.put_away(&script.0);
+        self.retire_vm(&script.0);
     }
 
     /// Does the work beside requests that is due.
@@ -397,7 +397,7 @@ impl Scripts {
 
 /// Logs a failure: the message in the first line, then the lines of the stack.
 #[cold]
-fn tell(id: &str, report: &str) {
+fn log_failure(id: &str, report: &str) {
     pinion_engine::stderr::line(log_entry(id, report));
 }
 

@@ -69,7 +69,7 @@ pub(crate) use written_text::WrittenText;
 pub(crate) struct Vm {
     /// The name of its program.
     name: Arc<str>,
-    is_old: Cell<bool>,
+    is_retired: Cell<bool>,
     is_ended: Cell<bool>,
     /// Whether it is a program at the command line.
     is_program: bool,
@@ -183,12 +183,12 @@ impl Vm {
             }
         };
         let name = program.name().into();
-        let (is_old, is_ended, idle) = (Cell::new(false), Cell::new(false), RefCell::default());
+        let (is_retired, is_ended, idle) = (Cell::new(false), Cell::new(false), RefCell::default());
         let (pace, sources) = (CollectorPace::default(), Arc::clone(program.sources()));
         host.sources.replace(Arc::clone(&sources));
         let vm = Self {
             name,
-            is_old,
+            is_retired,
             is_ended,
             is_program: program.arguments().is_some(),
             lua,
@@ -264,13 +264,13 @@ impl Vm {
     }
 
     /// Retires the VM: nothing begins in it any more except at the request of its living tasks.
-    pub(crate) fn put_away(&self) {
-        self.is_old.set(true);
+    pub(crate) fn retire(&self) {
+        self.is_retired.set(true);
     }
 
     /// Returns whether the VM has been retired and has no task left.
-    pub(crate) fn is_through(&self) -> bool {
-        self.is_old.get() && self.tasks().live() == 0
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_retired.get() && self.tasks().live() == 0
     }
 
     /// Ends the VM: its tasks do not go on.
@@ -347,7 +347,12 @@ impl Vm {
     #[cold]
     fn over_budget(&self, id: TaskId, why: &str, coroutine: &Coroutine) -> ScriptFault {
         let stack = budget::struck().unwrap_or_else(|| budget::stack(coroutine));
-        ScriptFault::OverBudget(ScriptFault::told(why, &stack, &self.sources, &self.origins(id)))
+        ScriptFault::OverBudget(ScriptFault::with_stack(
+            why,
+            &stack,
+            &self.sources,
+            &self.origins(id),
+        ))
     }
 
     /// Returns the fault of a task that has taken too long, wherever it waits.
@@ -358,7 +363,12 @@ impl Vm {
         }
         let coroutine = self.tasks().coroutine(id);
         let stack = coroutine.as_ref().map(budget::stack).unwrap_or_default();
-        ScriptFault::OverTime(ScriptFault::told(why, &stack, &self.sources, &self.origins(id)))
+        ScriptFault::OverTime(ScriptFault::with_stack(
+            why,
+            &stack,
+            &self.sources,
+            &self.origins(id),
+        ))
     }
 
     /// Returns the fault of a page that has taken too long because its script has never called the
@@ -368,7 +378,7 @@ impl Vm {
         let wall_ms = self.tasks().request(id).map_or(0, |task| task.wall_ms);
         let place = origin?.explained(&self.sources).place();
         let why = format!("{place}: {}", limit_messages::never_done(awaited, wall_ms));
-        Some(ScriptFault::OverTime(self.origins(id).told(&why, false, &[])))
+        Some(ScriptFault::OverTime(self.origins(id).format(&why, false, &[])))
     }
 
     /// Returns the fault of a request whose body is larger than its limit. `coroutine` reads the
@@ -385,7 +395,12 @@ impl Vm {
         let router = self.router();
         let pattern = route.and_then(|route| router.pattern(route));
         let why = limit_messages::body(limit, pattern, is_page);
-        ScriptFault::BodyTooLarge(ScriptFault::told(&why, &stack, &self.sources, &self.origins(id)))
+        ScriptFault::BodyTooLarge(ScriptFault::with_stack(
+            &why,
+            &stack,
+            &self.sources,
+            &self.origins(id),
+        ))
     }
 
     /// Returns where the function of a task begins.
@@ -452,7 +467,7 @@ impl Vm {
             Ok(yielded) => self.host.step(coroutine, yielded).unwrap_or_else(|| {
                 let stack = budget::stack(coroutine);
                 let origins = self.origins(id);
-                CoroutineStep::Failed(ScriptFault::Error(ScriptFault::told(
+                CoroutineStep::Failed(ScriptFault::Error(ScriptFault::with_stack(
                     YIELDS,
                     &stack,
                     &self.sources,

@@ -9,7 +9,7 @@ use pinion_engine::address::Address;
 use pinion_engine::clock::Now;
 
 use super::timers::{TimerEvent, Timers};
-use super::{Scripts, tell};
+use super::{Scripts, log_failure};
 use crate::channel_message::ChannelMessage;
 use crate::limits::{OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS};
 use crate::lua_job::LuaJobResult;
@@ -23,10 +23,10 @@ pub(super) struct Background {
     pub(super) ready: VecDeque<(Rc<Vm>, TaskId)>,
     pub(super) timers: Timers,
     /// Requests that can go on and have not been notified, because the queue had no room.
-    pub(super) untold: Vec<Address>,
+    pub(super) unnotified: Vec<Address>,
     /// The VMs that answer requests now, and the retired VMs, oldest first.
     pub(super) current: Vec<Weak<Vm>>,
-    pub(super) old: VecDeque<Weak<Vm>>,
+    pub(super) retired: VecDeque<Weak<Vm>>,
     /// Whether the server stops, so that no schedule runs any more.
     pub(super) is_stopping: bool,
 }
@@ -39,7 +39,7 @@ impl Background {
     /// Returns when the next event is due, in monotonic milliseconds.
     #[inline]
     pub(super) fn alarm_ms(&self) -> Option<u64> {
-        if !self.ready.is_empty() || !self.untold.is_empty() {
+        if !self.ready.is_empty() || !self.unnotified.is_empty() {
             return Some(0);
         }
         self.timers.next_ms()
@@ -52,7 +52,7 @@ impl Background {
     /// Returns the number of pieces of work that have begun, or will begin after a request, and
     /// have not ended.
     pub(super) fn pieces(&self) -> usize {
-        let vms = self.current.iter().chain(&self.old).filter_map(Weak::upgrade);
+        let vms = self.current.iter().chain(&self.retired).filter_map(Weak::upgrade);
         vms.map(|vm| vm.tasks().background()).sum()
     }
 
@@ -74,7 +74,7 @@ impl Scripts {
     }
 
     /// Adds a VM that answers requests from now on, and begins its schedules.
-    pub(super) fn take_up(&mut self, vm: &Rc<Vm>, now: Now) {
+    pub(super) fn activate_vm(&mut self, vm: &Rc<Vm>, now: Now) {
         self.background.current.push(Rc::downgrade(vm));
         if self.background.is_stopping {
             self.announce_end(vm, EndingReason::Stopping);
@@ -98,23 +98,23 @@ impl Scripts {
 
     /// Retires a VM: its tasks go on, and its schedules begin no more. If its site has too many
     /// retired VMs, the oldest one ends at once.
-    pub(super) fn put_away(&mut self, vm: &Rc<Vm>) {
-        vm.put_away();
+    pub(super) fn retire_vm(&mut self, vm: &Rc<Vm>) {
+        vm.retire();
         self.announce_end(vm, EndingReason::Reloaded);
         let background = &mut self.background;
         background.current.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
         background.timers.drop_schedules_of(vm);
-        if vm.is_through() {
+        if vm.is_finished() {
             // The VM has no task left: it goes at once, and takes no other's place.
             return self.forget(vm);
         }
-        background.old.retain(|of| of.strong_count() > 0);
-        background.old.push_back(Rc::downgrade(vm));
+        background.retired.retain(|of| of.strong_count() > 0);
+        background.retired.push_back(Rc::downgrade(vm));
         let site = vm.site();
-        let of_site = background.old.iter().filter_map(Weak::upgrade);
+        let of_site = background.retired.iter().filter_map(Weak::upgrade);
         let of_site: Vec<_> = of_site.filter(|vm| vm.site() == site).collect();
         if let (true, Some(oldest)) = (of_site.len() > OLD_VMS_MAX, of_site.first()) {
-            self.cut_off(oldest);
+            self.end_vm(oldest);
         }
     }
 
@@ -125,20 +125,20 @@ impl Scripts {
     }
 
     /// Ends a VM with all its tasks, and notifies the requests that wait for its responses.
-    fn cut_off(&mut self, vm: &Rc<Vm>) {
-        self.background.old.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
+    fn end_vm(&mut self, vm: &Rc<Vm>) {
+        self.background.retired.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
         self.forget(vm);
         self.end_operations(vm);
         vm.end();
         let of_it = self.waiting.iter().filter(|(_, (of, _))| Rc::ptr_eq(of, vm));
-        self.background.untold.extend(of_it.map(|(address, _)| *address));
+        self.background.unnotified.extend(of_it.map(|(address, _)| *address));
         let pieces = vm.tasks().background();
         if pieces > 0 {
             let why = vm::replaced("the background work of a script");
             let lost = format!("{}: {why} (pieces lost: {pieces})", vm.name());
-            self.tell_of("background work", &lost);
+            self.log_background("background work", &lost);
         }
-        self.tell_woken();
+        self.notify_woken();
     }
 
     /// Does the work that is due.
@@ -153,12 +153,12 @@ impl Scripts {
         let until_ms = Now::read().monotonic_ms + TASKS_PER_PASS_MAX_MS;
         for _ in 0..self.background.ready.len().min(TASKS_PER_PASS) {
             let Some((vm, id)) = self.background.ready.pop_front() else { break };
-            self.go_on_beside(&vm, id, now);
+            self.resume_background(&vm, id, now);
             if Now::read().monotonic_ms >= until_ms {
                 break;
             }
         }
-        self.tell_woken();
+        self.notify_woken();
     }
 
     /// Handles a task that has slept long enough, or taken too long.
@@ -171,7 +171,7 @@ impl Scripts {
         if now.monotonic_ms >= deadline_ms {
             let why = vm::background_time(vm.allowance());
             let fault = vm.over_time(id, &why);
-            return self.fail_beside(vm, id, &fault);
+            return self.fail_background(vm, id, &fault);
         }
         if waits.until_ms().is_some_and(|at_ms| at_ms <= now.monotonic_ms) {
             self.background.ready.push_back((Rc::clone(vm), id));
@@ -196,14 +196,14 @@ impl Scripts {
                     schedule.running = id;
                 }
             }
-            Ok((None, why)) => self.tell_of(kind.name(), &why.unwrap_or_default()),
-            Err(error) => self.tell_of(kind.name(), &error.to_string()),
+            Ok((None, why)) => self.log_background(kind.name(), &why.unwrap_or_default()),
+            Err(error) => self.log_background(kind.name(), &error.to_string()),
         }
         self.settle(vm);
     }
 
     /// Resumes a task without a request.
-    fn go_on_beside(&mut self, vm: &Rc<Vm>, id: TaskId, now: Now) {
+    fn resume_background(&mut self, vm: &Rc<Vm>, id: TaskId, now: Now) {
         let (coroutine, values) = {
             let mut tasks = vm.tasks();
             let Some(BackgroundTask { state, message, .. }) = tasks.background_task(id) else {
@@ -231,7 +231,7 @@ impl Scripts {
             (coroutine, values)
         };
         let is_new = values.is_new;
-        self.run_beside(vm, id, coroutine, values, now);
+        self.run_background(vm, id, coroutine, values, now);
         let mut tasks = vm.tasks();
         if let (true, Some(task)) = (is_new, tasks.get(id)) {
             let deadline_ms = task.deadline_ms;
@@ -240,7 +240,7 @@ impl Scripts {
         }
     }
 
-    fn run_beside(
+    fn run_background(
         &mut self,
         vm: &Rc<Vm>,
         id: TaskId,
@@ -252,7 +252,7 @@ impl Scripts {
         loop {
             let waits = match step {
                 CoroutineStep::Done(_) => return self.end_of(vm, id),
-                CoroutineStep::Failed(fault) => return self.fail_beside(vm, id, &fault),
+                CoroutineStep::Failed(fault) => return self.fail_background(vm, id, &fault),
                 CoroutineStep::Waits(WaitOperation::Sleep(seconds)) => {
                     Ok(self.sleep(vm, id, seconds, now))
                 }
@@ -268,7 +268,11 @@ impl Scripts {
                 Ok(waits) => {
                     let parked = vm.tasks().park(id, coroutine, waits);
                     if let Err(error) = parked {
-                        return self.fail_beside(vm, id, &ScriptFault::Error(error.to_string()));
+                        return self.fail_background(
+                            vm,
+                            id,
+                            &ScriptFault::Error(error.to_string()),
+                        );
                     }
                     let is_woken = vm.tasks().get(id).is_some_and(|task| task.is_woken);
                     if matches!(waits, Waits::Wake | Waits::WakeUntil(_)) && is_woken {
@@ -288,18 +292,18 @@ impl Scripts {
     }
 
     /// Ends a task without a request that has failed.
-    fn fail_beside(&mut self, vm: &Rc<Vm>, id: TaskId, fault: &ScriptFault) {
+    fn fail_background(&mut self, vm: &Rc<Vm>, id: TaskId, fault: &ScriptFault) {
         let text = fault.text();
         if !self.has_failed_alone(id, text) {
             let kind = vm.tasks().background_task(id).map_or(WorkKind::Spawn, |task| task.kind);
-            self.tell_of(kind.name(), text);
+            self.log_background(kind.name(), text);
         }
         self.end_of(vm, id);
     }
 
     /// Logs an event of background work that `what` has begun.
-    pub(super) fn tell_of(&mut self, what: &str, text: &str) {
-        tell(&self.ids.next(), &format!("{what}: {text}"));
+    pub(super) fn log_background(&mut self, what: &str, text: &str) {
+        log_failure(&self.ids.next(), &format!("{what}: {text}"));
     }
 
     /// Ends a task.
@@ -307,7 +311,7 @@ impl Scripts {
         vm.host().end(id);
         self.settle(vm);
         // Timers that its tasks did not need would keep the VM alive.
-        if vm.is_through() {
+        if vm.is_finished() {
             self.forget(vm);
         }
     }
@@ -326,22 +330,22 @@ impl Scripts {
         let work = &vm.host().work;
         let ready = work.ready.take().into_iter().filter(|_| !vm.is_ended());
         self.background.ready.extend(ready.map(|id| (Rc::clone(vm), id)));
-        self.background.untold.append(&mut work.woken.borrow_mut());
+        self.background.unnotified.append(&mut work.woken.borrow_mut());
         for message in work.sent.take() {
             self.send(vm, message);
         }
-        self.tell_woken();
+        self.notify_woken();
     }
 
-    /// Marks a request that can go on. [`Self::tell_woken`] notifies it.
+    /// Marks a request that can go on. [`Self::notify_woken`] notifies it.
     pub(super) fn wake_later(&mut self, address: Address) {
-        self.background.untold.push(address);
+        self.background.unnotified.push(address);
     }
 
-    pub(super) fn tell_woken(&mut self) {
+    pub(super) fn notify_woken(&mut self) {
         let poster = &self.poster;
         let is_full = |address: &Address| poster.post(*address, Box::new(Wake)).is_err();
-        self.background.untold.retain(is_full);
+        self.background.unnotified.retain(is_full);
     }
 }
 

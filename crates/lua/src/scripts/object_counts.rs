@@ -40,9 +40,9 @@ impl Scripts {
             timers,
             schedules,
             jobs: self.operations.jobs(),
-            ready: background.ready.len() + background.untold.len(),
+            ready: background.ready.len() + background.unnotified.len(),
             vms: current.len(),
-            old_vms: background.old.iter().filter(|vm| vm.strong_count() > 0).count(),
+            old_vms: background.retired.iter().filter(|vm| vm.strong_count() > 0).count(),
         }
     }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use pinion_engine::app::Event;
 use pinion_engine::exchange::Exchange;
 
-use super::{Outlet, RequestOutcome, Scripts, tell};
+use super::{Outlet, RequestOutcome, Scripts, log_failure};
 use crate::body::body_memory::BodyMemoryRelief;
 use crate::body::received_content;
 use crate::limits::UPLOAD_RELIEF_PAUSE_MS;
@@ -43,7 +43,7 @@ impl Scripts {
         let Some(shown) = vm.tasks().request(id).map(|task| task.request.shown()) else { return };
         if let ScriptFault::BodyTooLarge(text) = vm.body_too_large(id, None) {
             let message = text.lines().next().unwrap_or_default();
-            tell(&self.ids.next(), &format!("{shown}: {message}"));
+            log_failure(&self.ids.next(), &format!("{shown}: {message}"));
         }
     }
 
@@ -86,7 +86,7 @@ impl Scripts {
         for address in stalled {
             self.wake_later(address);
         }
-        self.tell_woken();
+        self.notify_woken();
     }
 
     /// Drops the content of requests until there is room: first of requests whose clients are too
@@ -116,6 +116,6 @@ impl Scripts {
                 self.wake_later(address);
             }
         }
-        self.tell_woken();
+        self.notify_woken();
     }
 }

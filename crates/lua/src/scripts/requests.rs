@@ -14,7 +14,7 @@ use pinion_http::request::RequestHead;
 use super::background::Resumed;
 use super::operations::is_left_with_programs;
 use super::request_content::is_body_too_large;
-use super::{Outlet, RequestOutcome, ScriptFailure, Scripts, SiteScript, field_lines, tell};
+use super::{Outlet, RequestOutcome, ScriptFailure, Scripts, SiteScript, field_lines, log_failure};
 use crate::body::body_memory::BodyMemory;
 use crate::body::received_content::{self, LimitSetter};
 use crate::limits::FAILING_CPU_MAX_MS;
@@ -289,7 +289,7 @@ impl Scripts {
         let Reported { id: failure_id, report } = self.report(&shown, text, earlier.as_deref());
         let is_error = matches!(fault, ScriptFault::Error(_)) && refused.is_none();
         if is_error && earlier.is_none() && !has_begun && vm.has(Handler::OnError) {
-            let told = Some((message.to_owned(), failure_id.clone()));
+            let error = Some((message.to_owned(), failure_id.clone()));
             if let Some(task) = vm.tasks().request(id) {
                 task.answer.clear();
                 task.answer.status = 500;
@@ -297,7 +297,7 @@ impl Scripts {
                 left.cpu = left.cpu.max(Duration::from_millis(FAILING_CPU_MAX_MS));
                 task.failure = Some(Box::new(Reported { id: failure_id, report }));
             }
-            let start = Start::Special(Handler::OnError, told);
+            let start = Start::Special(Handler::OnError, error);
             return self.run_handler(vm, id, start, outlet);
         }
         self.end(vm, id, outlet);
@@ -313,11 +313,11 @@ impl Scripts {
     fn report(&mut self, shown: &str, text: &str, earlier: Option<&Reported>) -> Reported {
         let Some(earlier) = earlier else {
             let reported = Reported { id: self.ids.next(), report: format!("{shown}: {text}") };
-            tell(&reported.id, &reported.report);
+            log_failure(&reported.id, &reported.report);
             return reported;
         };
         let next = format!("the handler of pinion.on_error has failed too: {text}");
-        tell(&earlier.id, &format!("{shown}: {next}"));
+        log_failure(&earlier.id, &format!("{shown}: {next}"));
         Reported { id: earlier.id.clone(), report: format!("{}\n\n{next}", earlier.report) }
     }
 
@@ -338,7 +338,7 @@ impl Scripts {
              of the script already, which no flag raises; try again later"
         );
         let id = self.ids.next();
-        tell(&id, &report);
+        log_failure(&id, &report);
         RequestOutcome::Failed(ScriptFailure { status: 503, id, report, can_retry: true })
     }
 }

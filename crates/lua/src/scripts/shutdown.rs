@@ -12,7 +12,7 @@ impl Scripts {
         self.client.stop();
         self.programs.stop();
         self.background.timers.drop_schedules();
-        let vms = self.background.current.iter().chain(&self.background.old);
+        let vms = self.background.current.iter().chain(&self.background.retired);
         for vm in vms.filter_map(Weak::upgrade).collect::<Vec<_>>() {
             self.announce_end(&vm, EndingReason::Stopping);
         }
@@ -30,7 +30,7 @@ impl Drop for Scripts {
     fn drop(&mut self) {
         let pieces = self.background.pieces();
         if self.background.is_stopping && pieces > 0 {
-            self.tell_of("background work", &format!(
+            self.log_background("background work", &format!(
                 "stopped before all work was done (pieces left: {pieces}); a longer --grace gives \
                  it more time"
             ));

@@ -28,7 +28,7 @@ impl Scripts {
             let sent = SentMessage { site: vm.site(), message: Arc::clone(&message) };
             if self.poster.post_to_app(worker, Box::new(sent)).is_err() {
                 let channel = &message.channel;
-                self.tell_of(
+                self.log_background(
                     "pinion.send",
                     &format!(
                         "a message on the channel {channel:?} is lost: too many messages wait for \
@@ -64,8 +64,8 @@ impl Scripts {
             let kind = WorkKind::Listener;
             match vm.host().spawn(vm.lua(), work, kind, message) {
                 Ok((Some(_), _)) => {}
-                Ok((None, why)) => self.tell_of(kind.name(), &why.unwrap_or_default()),
-                Err(error) => self.tell_of(kind.name(), &error.to_string()),
+                Ok((None, why)) => self.log_background(kind.name(), &why.unwrap_or_default()),
+                Err(error) => self.log_background(kind.name(), &error.to_string()),
             }
             self.settle(&vm);
         }

@@ -143,9 +143,9 @@ impl FaultOrigins {
 
     /// Formats a failure: the reason, with a position if it needs one, and the stack. The origins
     /// follow where the stack does not show them.
-    pub(super) fn told(&self, why: &str, needs_place: bool, stack: &[String]) -> String {
+    pub(super) fn format(&self, why: &str, needs_place: bool, stack: &[String]) -> String {
         let on_stack = stack.iter().find_map(|line| place(line));
-        let mut told = match (on_stack, &self.all[..]) {
+        let mut text = match (on_stack, &self.all[..]) {
             (Some(place), _) if needs_place => format!("{place}: {why}"),
             // The message says already that it concerns the handler.
             (None, [one, ..]) if needs_place && why.starts_with("the handler ") => {
@@ -164,15 +164,15 @@ impl FaultOrigins {
             _ => &[],
         };
         if !(stack.is_empty() && unseen.is_empty()) {
-            told.push_str(&format!("\n{TRACE}"));
+            text.push_str(&format!("\n{TRACE}"));
         }
-        stack.iter().for_each(|line| told.push_str(&format!("\n{line}")));
+        stack.iter().for_each(|line| text.push_str(&format!("\n{line}")));
         for (at, origin) in unseen.iter().enumerate() {
             let what = if at == 0 { self.what } else { "its middleware" };
             if !is_shown(origin) {
-                told.push_str(&format!("\n\t{}: {what} starts here", origin.place()));
+                text.push_str(&format!("\n\t{}: {what} starts here", origin.place()));
             }
         }
-        told
+        text
     }
 }

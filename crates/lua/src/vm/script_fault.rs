@@ -24,14 +24,14 @@ pub(crate) enum ScriptFault {
 
 impl ScriptFault {
     /// Returns an error text with its stack, for a text that has no position of its own.
-    pub(super) fn told(
+    pub(super) fn with_stack(
         why: &str,
         stack: &str,
         sources: &Sources,
         origins: &FaultOrigins,
     ) -> String {
         let stack = sources.explained(stack);
-        origins.told(why, true, &frames(stack.lines()))
+        origins.format(why, true, &frames(stack.lines()))
     }
 
     /// Formats an error for the author of the script.
@@ -64,7 +64,7 @@ impl ScriptFault {
             None => (&shown[..], &[][..]),
         };
         let stack = frames(stack.iter().copied());
-        Self::Error(origins.told(&why.join("\n"), needs_place, &stack))
+        Self::Error(origins.format(&why.join("\n"), needs_place, &stack))
     }
 
     /// Returns the message, followed by the stack.
