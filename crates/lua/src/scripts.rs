@@ -1,5 +1,20 @@
 //! Answers the requests of one worker that belong to scripts: it takes events of the engine and
 //! returns actions on the exchange.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `requests` | a request from its head to its response, and its errors |
+//! | `request_content` | events of the content of a request, and the limit of its memory |
+//! | `sent_files` | a file as the content of a response |
+//! | `finish_response` | the end of a response whose handler has returned |
+//! | `field_lines` | the fields of a response |
+//! | `background` | background work: tasks that can go on, and schedules |
+//! | `timers` | tasks that sleep or may take too long, and schedules |
+//! | `operations` | requests to other servers, programs and jobs that tasks wait for |
+//! | `worker_messages` | messages between workers |
+//! | `vm_lifecycle` | VMs from their start to their end |
+//! | `standalone` | a program at the command line |
+//! | `object_counts` | the objects that scripts hold, for tests |
 
 mod background;
 mod field_lines;
@@ -10,9 +25,9 @@ mod operations;
 mod request_content;
 mod requests;
 mod sent_files;
-mod shutdown;
 mod standalone;
 mod timers;
+mod vm_lifecycle;
 mod worker_messages;
 
 use std::collections::HashMap;

@@ -1,4 +1,22 @@
 //! One VM: a script, the routes it has registered, and coroutines to answer requests in.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `host` | the state of a VM outside of Lua; functions for requests, responses and routes |
+//! | `pending_work` | operations that functions have recorded for the owner of the VM |
+//! | `background_work` | tasks that begin, wake and end, and schedules |
+//! | `request_content` | `req:body`, `req:form` and others |
+//! | `files`, `blocking_jobs` | files and passwords, on other threads |
+//! | `fetches`, `processes` | `pinion.fetch` and `pinion.process` |
+//! | `store`, `store_reads`, `store_values` | `pinion.store` |
+//! | `messages`, `subscriptions` | `pinion.send`, `pinion.on` and `pinion.subscribe` |
+//! | `kept_values` | `pinion.keep` and `pinion.count` |
+//! | `sessions` | `pinion.session` |
+//! | `standalone` | a main script that runs as a program at the command line |
+//! | `written_text`, `written_pieces` | the output of a handler |
+//! | `route_limits`, `limit_messages` | the limits of a route, and the messages of all limits |
+//! | `script_fault`, `function_origin`, `thrown_tables` | errors for the author of a script |
+//! | `garbage_collection` | how fast garbage is collected |
 
 mod background_work;
 mod blocking_jobs;

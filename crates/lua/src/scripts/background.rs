@@ -11,10 +11,10 @@ use pinion_engine::clock::Now;
 use super::timers::{TimerEvent, Timers};
 use super::{Scripts, log_failure};
 use crate::channel_message::ChannelMessage;
-use crate::limits::{OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS};
+use crate::limits::{TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS};
 use crate::lua_job::LuaJobResult;
 use crate::task::{BackgroundTask, TaskId, Waits, WorkKind};
-use crate::vm::{self, CoroutineStep, EndingReason, ScriptFault, Vm, WaitOperation};
+use crate::vm::{self, CoroutineStep, ScriptFault, Vm, WaitOperation};
 
 /// The work of a worker beside requests.
 #[derive(Default)]
@@ -57,7 +57,7 @@ impl Background {
     }
 
     /// Drops all work of a VM beside its requests.
-    fn forget(&mut self, vm: &Rc<Vm>) {
+    pub(super) fn forget(&mut self, vm: &Rc<Vm>) {
         self.ready.retain(|(of, _)| !Rc::ptr_eq(of, vm));
         self.timers.drop_timers_of(vm);
     }
@@ -73,16 +73,6 @@ impl Scripts {
         has_work || runs || self.background.pieces() > 0
     }
 
-    /// Adds a VM that answers requests from now on, and begins its schedules.
-    pub(super) fn activate_vm(&mut self, vm: &Rc<Vm>, now: Now) {
-        self.background.current.push(Rc::downgrade(vm));
-        if self.background.is_stopping {
-            self.announce_end(vm, EndingReason::Stopping);
-        }
-        self.begin_schedules(vm, 0, now);
-        self.settle(vm);
-    }
-
     /// Begins the schedules of a VM, from a rank on.
     pub(super) fn begin_schedules(&mut self, vm: &Rc<Vm>, first: usize, now: Now) {
         if self.background.is_stopping {
@@ -94,51 +84,6 @@ impl Scripts {
                 self.background.timers.add(at_ms, vm, TimerEvent::Schedule(rank));
             }
         }
-    }
-
-    /// Retires a VM: its tasks go on, and its schedules begin no more. If its site has too many
-    /// retired VMs, the oldest one ends at once.
-    pub(super) fn retire_vm(&mut self, vm: &Rc<Vm>) {
-        vm.retire();
-        self.announce_end(vm, EndingReason::Reloaded);
-        let background = &mut self.background;
-        background.current.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
-        background.timers.drop_schedules_of(vm);
-        if vm.is_finished() {
-            // The VM has no task left: it goes at once, and takes no other's place.
-            return self.forget(vm);
-        }
-        background.retired.retain(|of| of.strong_count() > 0);
-        background.retired.push_back(Rc::downgrade(vm));
-        let site = vm.site();
-        let of_site = background.retired.iter().filter_map(Weak::upgrade);
-        let of_site: Vec<_> = of_site.filter(|vm| vm.site() == site).collect();
-        if let (true, Some(oldest)) = (of_site.len() > OLD_VMS_MAX, of_site.first()) {
-            self.end_vm(oldest);
-        }
-    }
-
-    /// Drops the background work of a VM and its operations.
-    fn forget(&mut self, vm: &Rc<Vm>) {
-        self.background.forget(vm);
-        self.operations.forget(vm);
-    }
-
-    /// Ends a VM with all its tasks, and notifies the requests that wait for its responses.
-    fn end_vm(&mut self, vm: &Rc<Vm>) {
-        self.background.retired.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
-        self.forget(vm);
-        self.end_operations(vm);
-        vm.end();
-        let of_it = self.waiting.iter().filter(|(_, (of, _))| Rc::ptr_eq(of, vm));
-        self.background.unnotified.extend(of_it.map(|(address, _)| *address));
-        let pieces = vm.tasks().background();
-        if pieces > 0 {
-            let why = vm::replaced("the background work of a script");
-            let lost = format!("{}: {why} (pieces lost: {pieces})", vm.name());
-            self.log_background("background work", &lost);
-        }
-        self.notify_woken();
     }
 
     /// Does the work that is due.
