@@ -14,7 +14,7 @@ use crate::pattern::limits::RESULT_MAX_BYTES;
 pub(crate) struct TooLong;
 
 /// The result text, unless it is too long.
-pub(crate) type Grown<T = Vec<u8>> = Result<T, TooLong>;
+pub(crate) type BoundedResult<T = Vec<u8>> = Result<T, TooLong>;
 
 impl TooLong {
     /// Returns it as the error of a function.
@@ -31,18 +31,22 @@ impl fmt::Display for TooLong {
 }
 
 /// Checks that a text may have so many bytes.
-pub(crate) fn check(bytes: usize) -> Grown<()> {
+pub(crate) fn check(bytes: usize) -> BoundedResult<()> {
     if bytes > RESULT_MAX_BYTES { Err(TooLong) } else { Ok(()) }
 }
 
 /// Reserves memory for a text of so many bytes.
-pub(crate) fn room(bytes: usize) -> Grown {
+pub(crate) fn room(bytes: usize) -> BoundedResult {
     check(bytes)?;
     Ok(Vec::with_capacity(bytes))
 }
 
 /// Appends a text, with its bytes that are not plain as percent escapes (RFC 3986 §2.1).
-pub(crate) fn percent(out: &mut Vec<u8>, text: &[u8], is_plain: impl Fn(u8) -> bool) -> Grown<()> {
+pub(crate) fn percent(
+    out: &mut Vec<u8>,
+    text: &[u8],
+    is_plain: impl Fn(u8) -> bool,
+) -> BoundedResult<()> {
     let bytes: usize = text.iter().map(|&byte| if is_plain(byte) { 1 } else { 3 }).sum();
     check(out.len() + bytes)?;
     out.reserve(bytes);

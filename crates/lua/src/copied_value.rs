@@ -9,7 +9,7 @@ use crate::limits::{PLAIN_MAX_BYTES, PLAIN_MAX_DEPTH, PLAIN_PIECE_BYTES};
 
 /// A value that is only data.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Plain {
+pub(crate) enum CopiedValue {
     /// The value nil.
     Nil,
     /// True or false.
@@ -21,7 +21,7 @@ pub(crate) enum Plain {
     /// A string.
     Bytes(Vec<u8>),
     /// A table: names and values.
-    Table(Vec<(Plain, Plain)>),
+    Table(Vec<(CopiedValue, CopiedValue)>),
 }
 
 /// The bounds that are left while a value is copied.
@@ -30,7 +30,7 @@ struct Bounds {
     depth: u32,
 }
 
-impl Plain {
+impl CopiedValue {
     /// Copies a value.
     ///
     /// # Errors
@@ -82,14 +82,14 @@ enum CopyError {
 
 impl CopyError {
     /// Adds the name of the field in which the part is.
-    fn within(mut self, name: &Plain) -> Self {
+    fn within(mut self, name: &CopiedValue) -> Self {
         if let Self::NoData { names, .. } = &mut self {
             names.push(match name {
-                Plain::Bytes(text) => String::from_utf8_lossy(text).into_owned(),
-                Plain::Integer(number) => number.to_string(),
-                Plain::Number(number) => number.to_string(),
-                Plain::Boolean(value) => value.to_string(),
-                Plain::Nil | Plain::Table(_) => "?".to_owned(),
+                CopiedValue::Bytes(text) => String::from_utf8_lossy(text).into_owned(),
+                CopiedValue::Integer(number) => number.to_string(),
+                CopiedValue::Number(number) => number.to_string(),
+                CopiedValue::Boolean(value) => value.to_string(),
+                CopiedValue::Nil | CopiedValue::Table(_) => "?".to_owned(),
             });
         }
         self
@@ -112,25 +112,28 @@ impl fmt::Display for CopyError {
     }
 }
 
-fn copy(value: &Value, left: &mut Bounds) -> std::result::Result<Plain, CopyError> {
+fn copy(value: &Value, left: &mut Bounds) -> std::result::Result<CopiedValue, CopyError> {
     Ok(match value {
-        Value::Nil => Plain::Nil,
-        Value::Boolean(value) => Plain::Boolean(*value),
-        Value::Integer(value) => Plain::Integer(*value),
-        Value::Number(value) => Plain::Number(*value),
+        Value::Nil => CopiedValue::Nil,
+        Value::Boolean(value) => CopiedValue::Boolean(*value),
+        Value::Integer(value) => CopiedValue::Integer(*value),
+        Value::Number(value) => CopiedValue::Number(*value),
         Value::String(text) => {
             let text = text.as_bytes();
             charge(left, text.len())?;
-            Plain::Bytes(text.to_vec())
+            CopiedValue::Bytes(text.to_vec())
         }
-        Value::Table(table) => Plain::Table(pairs(table, left)?),
+        Value::Table(table) => CopiedValue::Table(pairs(table, left)?),
         other => {
             return Err(CopyError::NoData { kind: other.type_name(), names: Vec::new() });
         }
     })
 }
 
-fn pairs(table: &Table, left: &mut Bounds) -> std::result::Result<Vec<(Plain, Plain)>, CopyError> {
+fn pairs(
+    table: &Table,
+    left: &mut Bounds,
+) -> std::result::Result<Vec<(CopiedValue, CopiedValue)>, CopyError> {
     let deep = || {
         CopyError::TooMuch(format!(
             "the value has more than {PLAIN_MAX_DEPTH} levels of tables, or contains itself; copy \
@@ -142,7 +145,7 @@ fn pairs(table: &Table, left: &mut Bounds) -> std::result::Result<Vec<(Plain, Pl
     // `__pairs` is not used, because it would be code.
     for pair in table.pairs::<Value, Value>() {
         let (name, value) = pair.map_err(|error| CopyError::TooMuch(error.to_string()))?;
-        charge(left, size_of::<(Plain, Plain)>())?;
+        charge(left, size_of::<(CopiedValue, CopiedValue)>())?;
         let name = copy(&name, left)?;
         let value = copy(&value, left).map_err(|error| error.within(&name))?;
         pairs.push((name, value));
@@ -171,7 +174,7 @@ mod tests {
     fn copied(code: &str) -> std::result::Result<String, String> {
         let lua = Lua::new();
         let value: Value = lua.load(code).eval().expect("a value");
-        let plain = Plain::of(&value)?;
+        let plain = CopiedValue::of(&value)?;
         let other = Lua::new();
         other.globals().set("it", plain.to_lua(&other).expect("a value")).expect("set");
         other.load("local t = it return tostring(t)").eval::<String>().expect("text");
@@ -192,20 +195,20 @@ mod tests {
         assert_eq!(copied("return 12").expect("plain"), "12");
     }
 
-    fn taken_bytes(value: &Plain) -> usize {
+    fn taken_bytes(value: &CopiedValue) -> usize {
         // What glibc gives: sixteens, of which eight bytes are its own, and two at least.
         let allocated = |bytes: usize| (bytes + 8).next_multiple_of(16).max(32);
         let more = match value {
-            Plain::Bytes(text) if text.capacity() > 0 => allocated(text.capacity()),
-            Plain::Table(pairs) if pairs.capacity() > 0 => {
-                let beside = allocated(pairs.capacity() * size_of::<(Plain, Plain)>());
-                let within = |value| taken_bytes(value) - size_of::<Plain>();
+            CopiedValue::Bytes(text) if text.capacity() > 0 => allocated(text.capacity()),
+            CopiedValue::Table(pairs) if pairs.capacity() > 0 => {
+                let beside = allocated(pairs.capacity() * size_of::<(CopiedValue, CopiedValue)>());
+                let within = |value| taken_bytes(value) - size_of::<CopiedValue>();
                 let inner = pairs.iter().map(|(name, value)| within(name) + within(value));
                 beside + inner.sum::<usize>()
             }
             _ => 0,
         };
-        size_of::<Plain>() + more
+        size_of::<CopiedValue>() + more
     }
 
     #[test]
@@ -220,7 +223,7 @@ mod tests {
             "return { a = { b = { c = {} } } }",
         ] {
             let value: Value = lua.load(code).eval().expect("a value");
-            let plain = Plain::of(&value).expect("plain");
+            let plain = CopiedValue::of(&value).expect("plain");
             let (taken, weighed) = (taken_bytes(&plain), plain.bytes());
             assert!(taken <= weighed && weighed <= 3 * taken, "{code}: {taken} of {weighed}");
         }

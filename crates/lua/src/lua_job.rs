@@ -4,47 +4,49 @@ use pinion_jobs::folders::{FileError, FileErrorKind, FileKind, FileStat};
 use pinion_jobs::job_queue::{BlockingJob, JobDone, JobOutcome, JobResult, JobValue};
 use rustix::io::Errno;
 
-use crate::copied_value::Plain;
+use crate::copied_value::CopiedValue;
 
 /// A job of a script.
-pub(crate) type LuaJob = BlockingJob<Plain>;
+pub(crate) type LuaJob = BlockingJob<CopiedValue>;
 
 /// The result of a job of a script.
-pub(crate) type LuaJobResult = JobResult<Plain>;
+pub(crate) type LuaJobResult = JobResult<CopiedValue>;
 
 /// The message that a job of a script is done.
-pub(crate) type LuaJobDone = JobDone<Plain>;
+pub(crate) type LuaJobDone = JobDone<CopiedValue>;
 
-impl JobValue for Plain {
+impl JobValue for CopiedValue {
     fn held_bytes(&self) -> usize {
         self.bytes()
     }
 }
 
 /// Converts the result of a file operation for a script.
-pub(crate) fn file_outcome<T: Into<Plain>>(result: Result<T, FileError>) -> JobOutcome<Plain> {
+pub(crate) fn file_outcome<T: Into<CopiedValue>>(
+    result: Result<T, FileError>,
+) -> JobOutcome<CopiedValue> {
     result.map(T::into).map_err(|error| file_error(&error))
 }
 
-impl From<()> for Plain {
+impl From<()> for CopiedValue {
     fn from((): ()) -> Self {
         Self::Boolean(true)
     }
 }
 
-impl From<Vec<u8>> for Plain {
+impl From<Vec<u8>> for CopiedValue {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl From<Vec<Vec<u8>>> for Plain {
+impl From<Vec<Vec<u8>>> for CopiedValue {
     fn from(names: Vec<Vec<u8>>) -> Self {
         Self::Table((1..).map(Self::Integer).zip(names.into_iter().map(Self::Bytes)).collect())
     }
 }
 
-impl From<FileStat> for Plain {
+impl From<FileStat> for CopiedValue {
     /// Converts it to a table with `type`, `size` in bytes, and `modified` in seconds since 1970.
     fn from(stat: FileStat) -> Self {
         let kind = match stat.kind {

@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::copied_value::Plain;
+use crate::copied_value::CopiedValue;
 use crate::limits::KEPT_MAX;
 
 /// The values by name. A copy shares them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeptValues {
-    values: HashMap<String, Arc<Plain>>,
+    values: HashMap<String, Arc<CopiedValue>>,
     bytes: usize,
 }
 
 impl KeptValues {
-    pub(crate) fn get(&self, name: &str) -> Option<&Plain> {
+    pub(crate) fn get(&self, name: &str) -> Option<&CopiedValue> {
         self.values.get(name).map(|value| &**value)
     }
 
@@ -28,10 +28,15 @@ impl KeptValues {
     ///
     /// # Errors
     /// Fails when there is too much already.
-    pub(crate) fn set(&mut self, name: &str, value: Plain, max_bytes: usize) -> Result<(), String> {
+    pub(crate) fn set(
+        &mut self,
+        name: &str,
+        value: CopiedValue,
+        max_bytes: usize,
+    ) -> Result<(), String> {
         let old = self.values.get(name).map_or(0, |old| name.len() + old.bytes());
         let new = match value {
-            Plain::Nil => 0,
+            CopiedValue::Nil => 0,
             _ => name.len() + value.bytes(),
         };
         let bytes = self.bytes - old + new;
@@ -49,7 +54,7 @@ impl KeptValues {
         }
         self.bytes = bytes;
         match value {
-            Plain::Nil => self.values.remove(name),
+            CopiedValue::Nil => self.values.remove(name),
             _ => self.values.insert(name.to_owned(), Arc::new(value)),
         };
         Ok(())
@@ -64,25 +69,25 @@ mod tests {
     #[test]
     fn what_is_kept_has_bounds() {
         let mut kept = KeptValues::default();
-        let large = || Plain::Bytes(vec![0; 1 << 20]);
+        let large = || CopiedValue::Bytes(vec![0; 1 << 20]);
         let mut count = 0;
         while kept.set(&format!("n{count}"), large(), KEPT_MAX_BYTES).is_ok() {
             count += 1;
         }
         let most = KEPT_MAX_BYTES >> 20;
         assert!((most - 1..=most).contains(&count), "{count}");
-        kept.set("n0", Plain::Boolean(true), KEPT_MAX_BYTES).expect("smaller");
-        kept.set("more", Plain::Boolean(true), KEPT_MAX_BYTES).expect("there is room now");
+        kept.set("n0", CopiedValue::Boolean(true), KEPT_MAX_BYTES).expect("smaller");
+        kept.set("more", CopiedValue::Boolean(true), KEPT_MAX_BYTES).expect("there is room now");
         for at in 0..count {
-            kept.set(&format!("n{at}"), Plain::Nil, KEPT_MAX_BYTES).expect("less");
+            kept.set(&format!("n{at}"), CopiedValue::Nil, KEPT_MAX_BYTES).expect("less");
         }
-        kept.set("more", Plain::Nil, KEPT_MAX_BYTES).expect("less");
+        kept.set("more", CopiedValue::Nil, KEPT_MAX_BYTES).expect("less");
         assert_eq!((kept.bytes, kept.values.len()), (0, 0));
         for at in 0..KEPT_MAX {
-            kept.set(&format!("n{at}"), Plain::Number(1.0), KEPT_MAX_BYTES).expect("room");
+            kept.set(&format!("n{at}"), CopiedValue::Number(1.0), KEPT_MAX_BYTES).expect("room");
         }
-        assert!(kept.set("more", Plain::Number(1.0), KEPT_MAX_BYTES).is_err());
-        kept.set("n1", Plain::Number(2.0), KEPT_MAX_BYTES).expect("in its place");
-        assert_eq!(kept.get("n1"), Some(&Plain::Number(2.0)));
+        assert!(kept.set("more", CopiedValue::Number(1.0), KEPT_MAX_BYTES).is_err());
+        kept.set("n1", CopiedValue::Number(2.0), KEPT_MAX_BYTES).expect("in its place");
+        assert_eq!(kept.get("n1"), Some(&CopiedValue::Number(2.0)));
     }
 }

@@ -18,7 +18,7 @@ use pinion_jobs::job_queue::{BlockingJob, JobOutcome};
 use pinion_jobs::piecewise_job::{PieceSource, PiecewiseJob};
 use pinion_jobs::upload_name;
 
-use crate::copied_value::Plain;
+use crate::copied_value::CopiedValue;
 use crate::limits::FILE_PIECE_BYTES;
 use crate::lua_job::{LuaJob, file_error};
 use crate::request::HandledRequest;
@@ -36,7 +36,7 @@ pub(crate) struct FileSource {
 
 /// The file that is the content of a response, and the bytes that are left to send.
 #[derive(Debug, Default)]
-pub(crate) struct Sending {
+pub(crate) struct FileTransfer {
     /// Set by the thread that opens it.
     source: Arc<OnceLock<FileSource>>,
     /// The pieces of the file, once it is described.
@@ -84,7 +84,7 @@ pub(crate) enum SentContent {
 
 /// The options of a script for the file that it sends.
 #[derive(Debug, Default)]
-pub(crate) struct Said<'s> {
+pub(crate) struct FileOptions<'s> {
     /// `Content-Type`.
     pub(crate) media_type: Option<&'s [u8]>,
     /// The name under which a browser stores the file instead of showing it.
@@ -94,7 +94,7 @@ pub(crate) struct Said<'s> {
 /// The type of files that have no better one: browsers do not interpret it.
 const UNKNOWN: &str = "application/octet-stream";
 
-impl Sending {
+impl FileTransfer {
     /// Returns the job that opens a file.
     pub(crate) fn opening(&self, folders: &Folders, name: Vec<u8>) -> LuaJob {
         let (source, folders) = (Arc::clone(&self.source), folders.clone());
@@ -109,7 +109,7 @@ impl Sending {
             };
             let opened =
                 open().map_err(|kind: FileErrorKind| file_error(&kind.of("send", &name)))?;
-            Ok(Plain::Boolean(source.set(opened).is_ok()))
+            Ok(CopiedValue::Boolean(source.set(opened).is_ok()))
         })
     }
 
@@ -121,7 +121,7 @@ impl Sending {
     /// Returns the job that reads the next piece; none when all of it has been sent.
     pub(crate) fn next(&self) -> Option<LuaJob> {
         let pieces = self.pieces.as_ref().filter(|_| self.left_bytes > 0)?;
-        Some(pieces.next_piece().map(Plain::Bytes))
+        Some(pieces.next_piece().map(CopiedValue::Bytes))
     }
 
     /// Records that so many more bytes have been sent.
@@ -145,7 +145,7 @@ impl Sending {
     pub(crate) fn describe(
         &mut self,
         name: &[u8],
-        said: &Said<'_>,
+        said: &FileOptions<'_>,
         folders: &Folders,
         request: &HandledRequest,
         answer: &mut ScriptResponse,
@@ -232,7 +232,7 @@ fn refuse(answer: &mut ScriptResponse, status: u16) -> SentContent {
 /// Sets the type of the file where the script has not, and returns the type.
 fn set_type(
     name: &[u8],
-    said: &Said<'_>,
+    said: &FileOptions<'_>,
     folders: &Folders,
     answer: &mut ScriptResponse,
 ) -> Result<Option<Vec<u8>>, String> {

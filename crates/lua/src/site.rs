@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::copied_value::Plain;
+use crate::copied_value::CopiedValue;
 use crate::fetch::FetchSettings;
 use crate::persisted_values::KeptValues;
 use crate::programs::Programs;
@@ -153,7 +153,7 @@ impl WorkerSite {
     ///
     /// # Errors
     /// Fails when there is too much already.
-    pub(crate) fn keep(&self, name: &str, value: Plain) -> Result<(), String> {
+    pub(crate) fn keep(&self, name: &str, value: CopiedValue) -> Result<(), String> {
         self.kept().set(name, value, self.memory.kept_bytes)
     }
 

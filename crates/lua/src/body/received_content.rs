@@ -99,13 +99,13 @@ impl From<multipart::FormFault> for ContentRefusal {
 }
 
 /// The result of a function that reads content.
-pub(crate) enum Taken<T> {
+pub(crate) enum ContentRead<T> {
     /// The content.
-    Is(T),
+    Ready(T),
     /// The handler has to wait for more.
-    Waits,
+    Pending,
     /// The content is not available, for this reason.
-    Not(String),
+    Unavailable(String),
 }
 
 /// Returns the error, for the script and the log, of a request that has lost its content.
@@ -172,52 +172,55 @@ impl ReceivedContent {
         &mut self,
         most: usize,
         make: impl FnOnce(&[u8]) -> T,
-    ) -> Taken<Option<T>> {
+    ) -> ContentRead<Option<T>> {
         if self.upload.is_some() {
-            return Taken::Not(IS_FORM.to_owned());
+            return ContentRead::Unavailable(IS_FORM.to_owned());
         }
         let piece = self.kept.first(most);
         if !piece.is_empty() {
             let (made, bytes) = (make(piece), piece.len());
             self.kept.take(bytes);
             self.count();
-            return Taken::Is(Some(made));
+            return ContentRead::Ready(Some(made));
         }
         if let Some(refusal) = &self.refusal {
-            return Taken::Not(refusal.why.clone());
+            return ContentRead::Unavailable(refusal.why.clone());
         }
         if self.is_over {
-            return Taken::Is(None);
+            return ContentRead::Ready(None);
         }
         self.demand = Demand::Piece(most);
-        Taken::Waits
+        ContentRead::Pending
     }
 
     /// Returns all content that is left.
-    pub(crate) fn whole<T>(&mut self, make: impl FnOnce(&[u8]) -> T) -> Taken<T> {
+    pub(crate) fn whole<T>(&mut self, make: impl FnOnce(&[u8]) -> T) -> ContentRead<T> {
         if self.upload.is_some() {
-            return Taken::Not(IS_FORM.to_owned());
+            return ContentRead::Unavailable(IS_FORM.to_owned());
         }
         if let Some(refusal) = &self.refusal {
-            return Taken::Not(refusal.why.clone());
+            return ContentRead::Unavailable(refusal.why.clone());
         }
         if self.is_over {
             let made = make(&std::mem::take(&mut self.kept).joined());
             self.count();
-            return Taken::Is(made);
+            return ContentRead::Ready(made);
         }
         self.demand = Demand::Whole;
-        Taken::Waits
+        ContentRead::Pending
     }
 
     /// Returns all content as a form, if its type is a form with parts.
-    pub(crate) fn form(&mut self, content_type: Option<&[u8]>) -> Taken<Option<&MultipartForm>> {
+    pub(crate) fn form(
+        &mut self,
+        content_type: Option<&[u8]>,
+    ) -> ContentRead<Option<&MultipartForm>> {
         if self.upload.is_none() && self.refusal.is_none() {
             let boundary = match content_type.and_then(multipart::boundary) {
-                None => return Taken::Is(None),
+                None => return ContentRead::Ready(None),
                 Some(_) if self.has_begun => {
                     let why = "the body was read in another way already; call req:form first";
-                    return Taken::Not(why.to_owned());
+                    return ContentRead::Unavailable(why.to_owned());
                 }
                 Some(boundary) => boundary,
             };
@@ -234,11 +237,11 @@ impl ReceivedContent {
             }
         }
         if let Some(refusal) = &self.refusal {
-            return Taken::Not(refusal.why.clone());
+            return ContentRead::Unavailable(refusal.why.clone());
         }
         match &self.upload {
-            Some(upload) if upload.is_complete() => Taken::Is(Some(upload)),
-            _ => Taken::Waits,
+            Some(upload) if upload.is_complete() => ContentRead::Ready(Some(upload)),
+            _ => ContentRead::Pending,
         }
     }
 

@@ -8,7 +8,7 @@ mod tests;
 mod url;
 
 use super::options::CallOptions;
-use crate::bounded_output::{Grown, check, room};
+use crate::bounded_output::{BoundedResult, check, room};
 use base64::Engine as _;
 use base64::engine::Config as _;
 use base64::engine::general_purpose::{
@@ -40,7 +40,7 @@ fn is_utf8(_: &Lua, data: LuaString) -> Result<bool> {
 }
 
 /// Returns the decoded bytes, or nil and a message without the text, which may be a secret.
-fn decoded(lua: &Lua, bytes: Grown<Option<Vec<u8>>>, why: &str) -> Result<MultiValue> {
+fn decoded(lua: &Lua, bytes: BoundedResult<Option<Vec<u8>>>, why: &str) -> Result<MultiValue> {
     match bytes {
         Ok(Some(bytes)) => lua.create_string(bytes)?.into_lua_multi(lua),
         Ok(None) => (Value::Nil, why).into_lua_multi(lua),

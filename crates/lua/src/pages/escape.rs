@@ -6,7 +6,7 @@ use std::io::Write as _;
 
 use pinion_http::html;
 
-use crate::bounded_output::{Grown, check, room};
+use crate::bounded_output::{BoundedResult, check, room};
 use crate::pattern::limits::RESULT_MAX_BYTES;
 
 /// The most bytes that one byte may become: `&quot;`, `\u0026`.
@@ -20,17 +20,17 @@ const SCHEMES: &[&str] = &["http", "https", "mailto", "tel", "sms", "ftp", "geo"
 const REFUSED_URL: &[u8] = b"about:invalid";
 
 /// Escapes text of HTML and XML.
-pub(super) fn html(text: &[u8]) -> Grown<Option<Vec<u8>>> {
+pub(super) fn html(text: &[u8]) -> BoundedResult<Option<Vec<u8>>> {
     replaced(text, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\''), reference)
 }
 
 /// Escapes the value of an attribute between quotes; old browsers took backticks for such.
-pub(super) fn attribute(text: &[u8]) -> Grown<Option<Vec<u8>>> {
+pub(super) fn attribute(text: &[u8]) -> BoundedResult<Option<Vec<u8>>> {
     replaced(text, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'' | b'`'), reference)
 }
 
 /// Escapes the name of a tag or of an attribute.
-pub(super) fn name(text: &[u8]) -> Grown<Option<Vec<u8>>> {
+pub(super) fn name(text: &[u8]) -> BoundedResult<Option<Vec<u8>>> {
     let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-_:.".contains(&byte);
     let kept = replaced(text, |byte| !is_kept(byte), |_, _| {})?;
     let shown = kept.as_deref().unwrap_or(text);
@@ -72,7 +72,7 @@ const CODE_NAMES: &[&[u8]] = &[
 
 /// Escapes a whole URL in an attribute. White space at its ends is removed, as browsers do; inside
 /// it is percent-encoded, so that it hides no scheme.
-pub(super) fn url(text: &[u8]) -> Grown<Option<Vec<u8>>> {
+pub(super) fn url(text: &[u8]) -> BoundedResult<Option<Vec<u8>>> {
     let is_space = |byte: &u8| *byte <= b' ';
     let start = text.iter().position(|byte| !is_space(byte)).unwrap_or(text.len());
     let end = text.iter().rposition(|byte| !is_space(byte)).map_or(start, |last| last + 1);
@@ -101,14 +101,14 @@ pub(super) fn url(text: &[u8]) -> Grown<Option<Vec<u8>>> {
 }
 
 /// Escapes a part of the path of a URL.
-pub(super) fn url_path(text: &[u8]) -> Grown<Option<Vec<u8>>> {
+pub(super) fn url_path(text: &[u8]) -> BoundedResult<Option<Vec<u8>>> {
     replaced(text, |byte| !is_unreserved(byte) && byte != b'/', percent)
 }
 
 /// Escapes a part of the path of a URL, directly after a `/` with which the URL begins. `//` would
 /// lead to another host, whether the second `/` belongs to the value or follows an empty one; `/.`
 /// leads where `/` does.
-pub(super) fn url_root(text: &[u8]) -> Grown<Option<Vec<u8>>> {
+pub(super) fn url_root(text: &[u8]) -> BoundedResult<Option<Vec<u8>>> {
     match text {
         [] => Ok(Some(b".".to_vec())),
         [b'/', rest @ ..] => {
@@ -124,25 +124,25 @@ pub(super) fn url_root(text: &[u8]) -> Grown<Option<Vec<u8>>> {
 }
 
 /// Escapes a part of a query or a fragment.
-pub(super) fn url_query(text: &[u8]) -> Grown<Option<Vec<u8>>> {
+pub(super) fn url_query(text: &[u8]) -> BoundedResult<Option<Vec<u8>>> {
     replaced(text, |byte| !is_unreserved(byte), percent)
 }
 
 /// Escapes JSON, so that no tag, reference or line of JavaScript begins in it. Outside of its
 /// strings JSON has none of these characters.
-pub(super) fn script(json: &[u8]) -> Grown<Option<Vec<u8>>> {
+pub(super) fn script(json: &[u8]) -> BoundedResult<Option<Vec<u8>>> {
     units(json, |byte| matches!(byte, b'<' | b'>' | b'&'))
 }
 
 /// Escapes the inside of a string of JavaScript or JSON.
-pub(super) fn script_string(text: &[u8]) -> Grown<Option<Vec<u8>>> {
+pub(super) fn script_string(text: &[u8]) -> BoundedResult<Option<Vec<u8>>> {
     units(text, |byte| {
         matches!(byte, 0..0x20 | 0x7f | b'"' | b'\'' | b'`' | b'$' | b'\\' | b'<' | b'>' | b'&')
     })
 }
 
 /// Escapes a value in CSS.
-pub(super) fn style(text: &[u8]) -> Grown<Option<Vec<u8>>> {
+pub(super) fn style(text: &[u8]) -> BoundedResult<Option<Vec<u8>>> {
     let is_kept =
         |byte: u8| byte.is_ascii_alphanumeric() || b"-_.%#".contains(&byte) || byte >= 0x80;
     replaced(
@@ -158,7 +158,7 @@ pub(super) fn style(text: &[u8]) -> Grown<Option<Vec<u8>>> {
 /// Escapes text in a comment: all characters that could end one, in any language, are left out. A
 /// `-` stays between two other characters, so that no two of them meet, whatever surrounds the
 /// value.
-pub(super) fn comment(text: &[u8]) -> Grown<Option<Vec<u8>>> {
+pub(super) fn comment(text: &[u8]) -> BoundedResult<Option<Vec<u8>>> {
     let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b" _.,".contains(&byte);
     if text.iter().all(|&byte| is_kept(byte)) {
         return Ok(None);
@@ -186,7 +186,7 @@ fn replaced(
     text: &[u8],
     is_special: impl Fn(u8) -> bool,
     write: impl Fn(u8, &mut Vec<u8>),
-) -> Grown<Option<Vec<u8>>> {
+) -> BoundedResult<Option<Vec<u8>>> {
     let Some(first) = text.iter().position(|&byte| is_special(byte)) else { return Ok(None) };
     let bytes_of = |byte| {
         let mut one = Vec::new();
@@ -210,7 +210,11 @@ fn replaced(
 
 /// Reserves memory for a text whose bytes become `bytes_of` each, and `more`. A text that cannot
 /// become too long is not measured: it gets the memory that texts mostly need.
-fn enough_room(text: &[u8], more: impl Fn() -> usize, bytes_of: impl Fn(u8) -> usize) -> Grown {
+fn enough_room(
+    text: &[u8],
+    more: impl Fn() -> usize,
+    bytes_of: impl Fn(u8) -> usize,
+) -> BoundedResult {
     if text.len() <= RESULT_MAX_BYTES / GROWTH_MAX {
         return room(text.len() + text.len() / 8 + 16);
     }
@@ -233,7 +237,7 @@ fn percent(byte: u8, out: &mut Vec<u8>) {
 
 /// Escapes some bytes, and U+2028 and U+2029, as `\uXXXX`. JavaScript older than 2019 takes those
 /// two for ends of lines.
-fn units(text: &[u8], is_special: impl Fn(u8) -> bool) -> Grown<Option<Vec<u8>>> {
+fn units(text: &[u8], is_special: impl Fn(u8) -> bool) -> BoundedResult<Option<Vec<u8>>> {
     const SEPARATOR: u8 = 0xe2;
     const UNIT_BYTES: usize = r"\u2028".len();
     let first = text.iter().position(|&byte| byte == SEPARATOR || is_special(byte));

@@ -4,7 +4,7 @@
 //! page are valid for no other page.
 
 use crate::body::urlencoded;
-use crate::bounded_output::{Grown, check, percent};
+use crate::bounded_output::{BoundedResult, check, percent};
 use crate::library::crypto::seal::{open, open_siv, seal, seal_siv};
 use crate::library::crypto::{expand, named};
 use crate::library::limits::KEY_MIN_BYTES;
@@ -110,7 +110,7 @@ pub(super) fn url(
 }
 
 /// Joins the parts of a URL, of which the query is escaped already.
-fn joined(path: &[u8], query: Option<&[u8]>, fragment: Option<&[u8]>) -> Grown {
+fn joined(path: &[u8], query: Option<&[u8]>, fragment: Option<&[u8]>) -> BoundedResult {
     let mut out = Vec::new();
     percent(&mut out, path, |byte| is_path_byte(byte) && byte != b'\'')?;
     if let Some(query) = query {

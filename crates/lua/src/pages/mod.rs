@@ -16,7 +16,7 @@ mod parameters;
 #[cfg(feature = "luajit")]
 mod plain_text;
 
-use crate::bounded_output::Grown;
+use crate::bounded_output::BoundedResult;
 use crate::library::{codec, json};
 use crate::limits::{
     ANSWER_BUFFER_BYTES, ESCAPED_MAX, ESCAPED_MAX_BYTES, PAGE_PIECES, RELAXED_MAX_BYTES,
@@ -131,7 +131,7 @@ pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Resul
 }
 
 /// A function that escapes bytes; it returns `None` where nothing had to change.
-type Escape = fn(&[u8]) -> Grown<Option<Vec<u8>>>;
+type Escape = fn(&[u8]) -> BoundedResult<Option<Vec<u8>>>;
 
 /// Returns the function that escapes for a context; contexts without one are in `pages.lua`.
 fn escaper(context: Context) -> Option<Escape> {

@@ -2,7 +2,7 @@
 
 use super::escape;
 use super::test_site::{TestSite, alone, program};
-use crate::bounded_output::Grown;
+use crate::bounded_output::BoundedResult;
 use crate::program::SiteProgram;
 use crate::source_names::SourceNames;
 
@@ -52,7 +52,7 @@ fn each_sign_is_escaped_as_such() {
     let mut expected = Vec::new();
     for sign in 0..=127 {
         let text = [b'a', sign, b'b'];
-        let shown = |escaped: Grown<Option<Vec<u8>>>| {
+        let shown = |escaped: BoundedResult<Option<Vec<u8>>>| {
             escaped.expect("short").unwrap_or_else(|| text.to_vec())
         };
         expected.extend(shown(escape::html(&text)));

@@ -8,8 +8,8 @@ use pinion_engine::exchange::{ContentRoom, Slice};
 
 use super::requests::{head, wait};
 use super::{Outlet, RequestOutcome, Scripts};
-use crate::copied_value::Plain;
-use crate::sent_file::Sending;
+use crate::copied_value::CopiedValue;
+use crate::sent_file::FileTransfer;
 use crate::task::{TaskId, Waits};
 use crate::vm::{ScriptFault, Vm};
 
@@ -25,7 +25,7 @@ impl Scripts {
         {
             let mut tasks = vm.tasks();
             let Some(task) = tasks.request(id) else { return RequestOutcome::NotOurs };
-            let bytes = task.sending.as_ref().and_then(Sending::bytes);
+            let bytes = task.sending.as_ref().and_then(FileTransfer::bytes);
             if !task.has_begun {
                 head(task, bytes, outlet, &mut self.lines);
             }
@@ -49,7 +49,7 @@ impl Scripts {
     ) -> RequestOutcome {
         let result = vm.tasks().request(id).and_then(|task| task.state.result.take());
         let piece = match result.map(|result| result.outcome) {
-            Some(Ok(Plain::Bytes(piece))) if !piece.is_empty() => piece,
+            Some(Ok(CopiedValue::Bytes(piece))) if !piece.is_empty() => piece,
             Some(Err(why)) => return self.fail(vm, id, &ScriptFault::Error(why), outlet),
             _ => {
                 let why = "the file has become shorter while it was sent".to_owned();

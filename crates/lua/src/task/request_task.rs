@@ -6,7 +6,7 @@ use crate::limits::{ROOM_WAIT_MAX_MS, ROOM_WAIT_ONCE_MS};
 use crate::request::HandledRequest;
 use crate::script_quotas::Allowance;
 use crate::script_response::ScriptResponse;
-use crate::sent_file::Sending;
+use crate::sent_file::FileTransfer;
 use pinion_engine::address::Address;
 use pinion_http::coding::Coding;
 
@@ -22,7 +22,7 @@ pub(crate) struct RequestTask {
     pub(crate) answer: ScriptResponse,
     pub(crate) content: ReceivedContent,
     /// The file that is the content of its response.
-    pub(crate) sending: Option<Sending>,
+    pub(crate) sending: Option<FileTransfer>,
     /// Whether the head of the response has been sent.
     pub(crate) has_begun: bool,
     /// Whether its content may be compressed, and the coding that the client prefers.

@@ -52,7 +52,7 @@ struct TaskSlot {
 
 /// The tasks and subscriptions that the end of a task affects.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Ended {
+pub(crate) struct TaskEnd {
     /// Tasks that wait for the end.
     pub(crate) watchers: Vec<TaskId>,
     /// Tasks that begin now.
@@ -272,8 +272,8 @@ impl Tasks {
     }
 
     /// Ends a task and its children.
-    pub(crate) fn end(&mut self, id: TaskId) -> Ended {
-        let mut ended = Ended::default();
+    pub(crate) fn end(&mut self, id: TaskId) -> TaskEnd {
+        let mut ended = TaskEnd::default();
         let mut ending = Vec::new();
         let mut next = Some(id);
         while let Some(id) = next {

@@ -7,7 +7,7 @@ use mlua::{Function, Lua, LuaString, Result, Table};
 use pinion_jobs::job_queue::BlockingJob;
 
 use super::host::Host;
-use crate::copied_value::Plain;
+use crate::copied_value::CopiedValue;
 use crate::library::passwords::{hash_password, verify_password};
 use crate::lua_job::LuaJob;
 
@@ -17,7 +17,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let hash = move |password: LuaString| {
         let password = password.as_bytes().to_vec();
         BlockingJob::passwords(password.len(), move || match hash_password(&password, &limits) {
-            Ok(stored) => Ok(Plain::Bytes(stored.into_bytes())),
+            Ok(stored) => Ok(CopiedValue::Bytes(stored.into_bytes())),
             Err(error) => Err(error.to_string()),
         })
     };
@@ -26,7 +26,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let (password, stored) = (password.as_bytes().to_vec(), stored.to_string_lossy());
         let bytes = password.len() + stored.len();
         BlockingJob::passwords(bytes, move || match verify_password(&password, &stored, &limits) {
-            Ok(is_it) => Ok(Plain::Boolean(is_it)),
+            Ok(is_it) => Ok(CopiedValue::Boolean(is_it)),
             Err(error) => Err(error.to_string()),
         })
     };

@@ -10,16 +10,16 @@ use pinion_jobs::job_queue::{BlockingJob, JobOutcome};
 
 use super::blocking_jobs::job;
 use super::host::{Host, OVER, Outcome, or_why};
-use crate::copied_value::Plain;
+use crate::copied_value::CopiedValue;
 use crate::lua_job::{file_error_kind, file_outcome};
-use crate::sent_file::{Said, Sending, SentContent};
+use crate::sent_file::{FileOptions, FileTransfer, SentContent};
 use crate::task::TaskId;
 
 /// Adds these functions to the table that `files.lua` receives, and its own functions as `files`.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let chunk = lua.load(include_str!("../files.lua")).set_name("=pinion");
     table.raw_set("files", chunk.into_function()?)?;
-    type Alone = fn(&Folders, &[u8]) -> JobOutcome<Plain>;
+    type Alone = fn(&Folders, &[u8]) -> JobOutcome<CopiedValue>;
     let alone: [(&str, Alone); 4] = [
         ("list_files", |folders, path| file_outcome(folders.list(path))),
         ("stat_file", |folders, path| file_outcome(folders.stat(path))),
@@ -75,7 +75,7 @@ fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         if folders.is_empty() {
             return Ok(Some(file_error_kind(&FileErrorKind::NoFolders)));
         }
-        let sending = Sending::default();
+        let sending = FileTransfer::default();
         let opening = sending.opening(&folders, path.as_bytes().to_vec());
         task.sending = Some(sending);
         of.work.job.replace(Some(opening));
@@ -95,7 +95,7 @@ fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
             media_type.as_ref().map(LuaString::as_bytes),
             download.as_ref().map(LuaString::as_bytes),
         );
-        let said = Said { media_type: media_type.as_deref(), download: download.as_deref() };
+        let said = FileOptions { media_type: media_type.as_deref(), download: download.as_deref() };
         let (request, answer) = (&task.request, &mut task.answer);
         let folders = of.work.folders.borrow();
         let now = Now::read().unix_seconds;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use mlua::{Lua, LuaString, Result, Table, Value};
 
 use super::host::{Host, or_why};
-use crate::copied_value::Plain;
+use crate::copied_value::CopiedValue;
 
 /// Adds these functions to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
@@ -14,7 +14,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let keep = move |_: &Lua, (name, value): (LuaString, Value)| {
         let place = of.work.place.borrow();
         let outcome =
-            Plain::of(&value).and_then(|value| place.keep(&name.to_string_lossy(), value));
+            CopiedValue::of(&value).and_then(|value| place.keep(&name.to_string_lossy(), value));
         Ok(outcome.err())
     };
     table.raw_set("keep", lua.create_function(keep)?)?;

@@ -8,14 +8,14 @@ use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use super::background_work::STARTED;
 use super::host::Host;
 use crate::channel_message::ChannelMessage;
-use crate::copied_value::Plain;
+use crate::copied_value::CopiedValue;
 use crate::limits::{CHANNELS_MAX, SENT_MAX, SENT_MAX_BYTES};
 
 /// Adds these functions to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let send = move |_: &Lua, (channel, value): (LuaString, Value)| {
-        let value = match Plain::of(&value) {
+        let value = match CopiedValue::of(&value) {
             Ok(value) => value,
             Err(why) => return Ok(Some(why)),
         };

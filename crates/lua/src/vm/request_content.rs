@@ -6,7 +6,7 @@ use mlua::{Function, Lua, LuaString, Result, Table, Value};
 
 use super::host::{Host, OVER};
 use crate::body::multipart_form::{FormValue, MultipartForm};
-use crate::body::received_content::{LimitSetter, ReceivedContent, Taken};
+use crate::body::received_content::{ContentRead, LimitSetter, ReceivedContent};
 use crate::body::urlencoded;
 use crate::limits::CONTENT_PIECE_MAX_BYTES;
 use crate::task::TaskId;
@@ -69,9 +69,11 @@ fn files(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
             let content_type = task.request.only_field(b"content-type");
             ready(&mut task.content, task.request.has_content());
             match task.content.form(content_type) {
-                Taken::Is(upload) => Taken::Is(upload.map(|form| to_table(lua, id, form, &file))),
-                Taken::Waits => Taken::Waits,
-                Taken::Not(why) => Taken::Not(why),
+                ContentRead::Ready(upload) => {
+                    ContentRead::Ready(upload.map(|form| to_table(lua, id, form, &file)))
+                }
+                ContentRead::Pending => ContentRead::Pending,
+                ContentRead::Unavailable(why) => ContentRead::Unavailable(why),
             }
         });
         answer(taken, Option::transpose)
@@ -139,13 +141,13 @@ fn ready(content: &mut ReceivedContent, has_content: bool) {
 
 /// Converts a result to values of Lua.
 fn answer<T, M>(
-    taken: Option<Taken<M>>,
+    taken: Option<ContentRead<M>>,
     made: impl FnOnce(M) -> Result<Option<T>>,
 ) -> Result<Answer<T>> {
     Ok(match taken {
-        Some(Taken::Is(value)) => (made(value)?, false, None),
-        Some(Taken::Waits) => (None, true, None),
-        Some(Taken::Not(why)) => (None, false, Some(why)),
+        Some(ContentRead::Ready(value)) => (made(value)?, false, None),
+        Some(ContentRead::Pending) => (None, true, None),
+        Some(ContentRead::Unavailable(why)) => (None, false, Some(why)),
         None => (None, false, Some(OVER.to_owned())),
     })
 }

@@ -211,12 +211,12 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copied_value::Plain;
+    use crate::copied_value::CopiedValue;
     use pinion_jobs::byte_quota::ByteQuota;
 
     fn message(channel: &str, bytes: usize) -> Arc<ChannelMessage> {
         let reservation = Arc::new(ByteQuota::default()).reserve(bytes);
-        let value = Plain::Bytes(vec![b'x'; bytes]);
+        let value = CopiedValue::Bytes(vec![b'x'; bytes]);
         Arc::new(ChannelMessage { channel: channel.into(), value, _reservation: reservation })
     }
 

@@ -2,14 +2,14 @@
 
 use pinion_http::html::reference;
 
-use crate::bounded_output::{Grown, room};
+use crate::bounded_output::{BoundedResult, room};
 
 /// Bytes of the longest reference that is understood, between `&` and `;`: `#x10FFFF` with room
 /// for leading zeros.
 const REFERENCE_MAX_BYTES: usize = 12;
 
 /// Escapes `& < > " '` as references, and copies everything else.
-pub(super) fn escape(text: &[u8]) -> Grown {
+pub(super) fn escape(text: &[u8]) -> BoundedResult {
     let mut out = room(text.iter().map(|&byte| reference(byte).map_or(1, str::len)).sum())?;
     for &byte in text {
         match reference(byte) {
@@ -22,7 +22,7 @@ pub(super) fn escape(text: &[u8]) -> Grown {
 
 /// Replaces references by their characters. Text that is no reference, and unknown references,
 /// stay.
-pub(super) fn unescape(text: &[u8]) -> Grown {
+pub(super) fn unescape(text: &[u8]) -> BoundedResult {
     // No character is longer than its references.
     let mut out = room(text.len())?;
     let mut rest = text;

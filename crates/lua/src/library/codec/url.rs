@@ -4,17 +4,17 @@
 
 use super::super::json::write_number;
 use super::super::limits::QUERY_PAIRS_MAX;
-use crate::bounded_output::{Grown, check, percent, room};
+use crate::bounded_output::{BoundedResult, check, percent, room};
 use mlua::{Error, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value};
 use pinion_http::grammar::hex_digit;
 
 /// Escapes all characters that are not unreserved (RFC 3986 §2.3).
-pub(super) fn escape_component(out: &mut Vec<u8>, text: &[u8]) -> Grown<()> {
+pub(super) fn escape_component(out: &mut Vec<u8>, text: &[u8]) -> BoundedResult<()> {
     percent(out, text, |byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
 }
 
 /// Escapes as forms do (the URL standard's `application/x-www-form-urlencoded`).
-pub(super) fn escape_form(text: &[u8]) -> Grown {
+pub(super) fn escape_form(text: &[u8]) -> BoundedResult {
     let mut out = Vec::new();
     percent(&mut out, text, |byte| byte.is_ascii_alphanumeric() || b"*-._ ".contains(&byte))?;
     out.iter_mut().filter(|byte| **byte == b' ').for_each(|byte| *byte = b'+');
@@ -22,14 +22,14 @@ pub(super) fn escape_form(text: &[u8]) -> Grown {
 }
 
 /// Undoes both escapes. Returns `None` if a percent sign begins no escape.
-pub(super) fn unescape(text: &[u8], is_form: bool) -> Grown<Option<Vec<u8>>> {
+pub(super) fn unescape(text: &[u8], is_form: bool) -> BoundedResult<Option<Vec<u8>>> {
     let mut is_whole = true;
     let bytes = read(text, is_form, |_| is_whole = false)?;
     Ok(is_whole.then_some(bytes))
 }
 
 /// Undoes escapes; a percent sign that begins none is reported and stands for itself.
-fn read(text: &[u8], is_form: bool, mut broken: impl FnMut(u8)) -> Grown {
+fn read(text: &[u8], is_form: bool, mut broken: impl FnMut(u8)) -> BoundedResult {
     let mut bytes = room(text.len())?;
     let mut rest = text;
     while let Some((&first, behind)) = rest.split_first() {
