@@ -32,7 +32,7 @@
 //! | [`pattern`] | the functions that search strings, on a budget of steps |
 //! | [`sandbox`] | a VM with the libraries that a script may have |
 //! | `unconfined` | a VM with everything, where the operator trusts the script |
-//! | [`budget`] | how a script that has used up its CPU is stopped |
+//! | [`cpu_watchdog`] | how a script that has used up its CPU is stopped |
 //! | `call_depth` | how deep functions of C and of a script may call each other |
 //! | [`router`] | which handler a path gets |
 //! | [`routes`] | routes of a program that handles no requests, and where handlers are written |
@@ -57,12 +57,12 @@ use pinion_luajit as _;
 
 mod body;
 mod bounded_output;
-pub mod budget;
 mod call_depth;
 mod channel_message;
 mod clock;
 mod cookie;
 mod copied_value;
+pub mod cpu_watchdog;
 pub mod fetch;
 pub mod footprint;
 pub mod library;

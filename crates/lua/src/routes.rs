@@ -4,7 +4,7 @@
 use pinion_engine::clock::Now;
 use pinion_http::request::RequestHead;
 
-use crate::budget::Guard;
+use crate::cpu_watchdog::CpuWatchdogs;
 use crate::problem::ScriptProblem;
 use crate::program::SiteProgram;
 use crate::request;
@@ -42,8 +42,8 @@ impl Routes {
         site: &ScriptSite,
         now: Now,
     ) -> Result<Self, ScriptProblem> {
-        let guard = Guard::new(1);
-        Vm::start(program, &mut guard.budget(0)?, site.as_in_a_worker(), now).map(Self)
+        let watchdogs = CpuWatchdogs::new(1);
+        Vm::start(program, &mut watchdogs.watchdog(0)?, site.as_in_a_worker(), now).map(Self)
     }
 
     /// Finds the route of a request.

@@ -5,7 +5,7 @@
 //! variable of the environment, foreign function or bytecode. All other abilities beyond computing
 //! are functions of the server.
 
-use crate::budget;
+use crate::cpu_watchdog;
 use crate::limits::SOURCE_MAX_BYTES;
 use crate::machine_code;
 use crate::pattern::limits::STEP_BYTES;
@@ -191,7 +191,7 @@ fn lend(lua: &Lua, globals: &Table) -> Result<()> {
 /// # Errors
 /// Fails when memory runs out.
 pub(crate) fn bound(lua: &Lua) -> Result<()> {
-    let is_over = lua.create_function(|_, ()| Ok(budget::is_over()))?;
+    let is_over = lua.create_function(|_, ()| Ok(cpu_watchdog::is_over()))?;
     let is_deep = lua.create_function(|_, ()| Ok(crate::call_depth::is_deep()))?;
     let chunk = lua.load(include_str!("depth.lua")).set_name("=pinion");
     let thrown: Function =
@@ -211,7 +211,7 @@ pub(crate) fn charge(lua: &Lua, bytes: usize) -> Result<()> {
     let steps = lua.app_data_ref::<StepsLeft>().map(|steps| steps.clone());
     let taken = steps.map_or(Ok(()), |steps| steps.take(bytes / STEP_BYTES + 1));
     taken.map_err(|_| {
-        budget::strike(|| budget::running(lua));
+        cpu_watchdog::strike(|| cpu_watchdog::running(lua));
         Error::runtime(TOO_MANY_STEPS)
     })
 }

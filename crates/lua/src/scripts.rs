@@ -51,7 +51,7 @@ use pinion_jobs::upload_quota::UploadQuota;
 use pinion_programs::spawner_access::SpawnerAccess;
 
 use crate::body::body_memory::BodyMemory;
-use crate::budget::{Budget, Guard};
+use crate::cpu_watchdog::{CpuWatchdog, CpuWatchdogs};
 use crate::fetch::WorkerClient;
 use crate::library::passwords::PasswordLimits;
 use crate::problem::ScriptProblem;
@@ -76,7 +76,7 @@ use standalone::StandaloneProgram;
 #[derive(Clone)]
 pub struct SharedByScripts {
     /// Watches the CPU that scripts take.
-    pub guard: Arc<Guard>,
+    pub watchdogs: Arc<CpuWatchdogs>,
     /// Runs jobs that block.
     pub jobs: Arc<JobQueues>,
     /// The quota of the messages that wait.
@@ -99,7 +99,7 @@ impl SharedByScripts {
     pub fn new(workers: usize, uploads: UploadQuota, memory: ScriptMemory) -> Self {
         Self {
             uploads: Arc::new(uploads),
-            guard: Arc::new(Guard::new(workers)),
+            watchdogs: Arc::new(CpuWatchdogs::new(workers)),
             jobs: Arc::new(JobQueues::new(&memory.jobs)),
             messages: Arc::new(ByteQuota::new(memory.messages_bytes)),
             memory,
@@ -143,14 +143,14 @@ impl SharedByScripts {
 
 /// The scripts of one worker.
 pub struct Scripts {
-    guard: Arc<Guard>,
+    watchdogs: Arc<CpuWatchdogs>,
     jobs: Arc<JobQueues>,
     messages: Arc<ByteQuota>,
     memory: ScriptMemory,
     worker: u16,
     poster: Poster,
-    /// The CPU budget, from the first script on.
-    budget: Option<Budget>,
+    /// Its watchdog, from the first script on.
+    watchdog: Option<CpuWatchdog>,
     background: Background,
     /// The client that sends requests to other servers.
     client: Rc<WorkerClient>,
@@ -255,8 +255,8 @@ pub fn prove(
     site: &ScriptSite,
     now: Now,
 ) -> Result<Vec<String>, ScriptProblem> {
-    let guard = Guard::new(1);
-    let vm = Vm::start(program, &mut guard.budget(0)?, site.as_in_a_worker(), now)?;
+    let watchdogs = CpuWatchdogs::new(1);
+    let vm = Vm::start(program, &mut watchdogs.watchdog(0)?, site.as_in_a_worker(), now)?;
     require::prove(vm.lua(), program)?;
     let warnings = vm.host().warnings.take();
     Ok(warnings.iter().map(|warning| program.sources().explained(warning)).collect())
@@ -277,7 +277,7 @@ impl Scripts {
     #[must_use]
     pub fn new(shared: &SharedByScripts, worker: u16, poster: Poster) -> Self {
         Self {
-            guard: Arc::clone(&shared.guard),
+            watchdogs: Arc::clone(&shared.watchdogs),
             jobs: Arc::clone(&shared.jobs),
             messages: Arc::clone(&shared.messages),
             memory: shared.memory,
@@ -293,7 +293,7 @@ impl Scripts {
             store_worker: Rc::new(StoreWorker::new(poster.clone(), worker)),
             operations: Operations::default(),
             poster,
-            budget: None,
+            watchdog: None,
             background: Background::default(),
             alone: None,
             body_memory: Rc::new(BodyMemory::new(shared.memory.content_bytes, &shared.uploads)),
@@ -317,12 +317,12 @@ impl Scripts {
         site: &ScriptSite,
         now: Now,
     ) -> Result<SiteScript, ScriptProblem> {
-        let budget = match &mut self.budget {
-            Some(budget) => budget,
-            None => self.budget.insert(self.guard.budget(usize::from(self.worker))?),
+        let watchdog = match &mut self.watchdog {
+            Some(watchdog) => watchdog,
+            None => self.watchdog.insert(self.watchdogs.watchdog(usize::from(self.worker))?),
         };
         let place = site.in_worker(self.worker, self.memory, self.store.clone());
-        let vm = Rc::new(Vm::start(program, budget, place, now)?);
+        let vm = Rc::new(Vm::start(program, watchdog, place, now)?);
         vm.host().store.worker.replace(Some(Rc::clone(&self.store_worker)));
         vm.host().work.messages.replace(Arc::clone(&self.messages));
         vm.host().work.client.replace(Some(Rc::clone(&self.client)));
@@ -396,13 +396,13 @@ impl Scripts {
         let over = || CoroutineStep::Failed(ScriptFault::Error("the request has ended".to_owned()));
         let Some(payer) = vm.tasks().budget_owner(id) else { return over() };
         let Some(mut left) = vm.tasks().get(payer).map(|task| task.left) else { return over() };
-        let Some(budget) = &mut self.budget else {
+        let Some(watchdog) = &mut self.watchdog else {
             return CoroutineStep::Failed(ScriptFault::Error(
                 "the thread that limits scripts is missing".to_owned(),
             ));
         };
         vm.host().clock.set(now);
-        let step = vm.resume(id, coroutine, values, budget, &mut left);
+        let step = vm.resume(id, coroutine, values, watchdog, &mut left);
         if let Some(task) = vm.tasks().get(payer) {
             task.left = left;
         }

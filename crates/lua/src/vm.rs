@@ -53,8 +53,8 @@ use mlua::{Error, Function, IntoLuaMulti, Lua, Thread as Coroutine};
 use pinion_engine::clock::Now;
 use pinion_jobs::byte_quota::ByteQuota;
 
-use crate::budget::{self, Budget};
 use crate::call_depth;
+use crate::cpu_watchdog::{self, CpuWatchdog};
 use crate::limits::{CACHED_MEMORY_PARTS, IDLE_COROUTINES_MAX};
 use crate::pages;
 use crate::pattern::limits::DEFAULT_STEPS;
@@ -167,7 +167,7 @@ impl Vm {
     /// Returns the error of the script or a page, and its position.
     pub(crate) fn start(
         program: &SiteProgram,
-        budget: &mut Budget,
+        watchdog: &mut CpuWatchdog,
         place: WorkerSite,
         now: Now,
     ) -> Result<Self, ScriptProblem> {
@@ -223,7 +223,7 @@ impl Vm {
             return Ok(vm);
         }
         if let Some(main) = program.main() {
-            vm.run_main(program.name(), main, budget)?;
+            vm.run_main(program.name(), main, watchdog)?;
         }
         vm.host.started();
         if let Some(maker) = maker {
@@ -232,17 +232,22 @@ impl Vm {
         Ok(vm)
     }
 
-    fn run_main(&self, name: &str, main: &[u8], budget: &mut Budget) -> Result<(), ScriptProblem> {
+    fn run_main(
+        &self,
+        name: &str,
+        main: &[u8],
+        watchdog: &mut CpuWatchdog,
+    ) -> Result<(), ScriptProblem> {
         let main = self.loaded(name, main)?;
         let coroutine = self.host.coroutine(&self.lua, main);
         let coroutine = coroutine.map_err(|error| self.problem(&error))?;
         let cpu = Duration::from_millis(limit_messages::start_cpu_ms(&self.allowance));
         let memory_bytes = self.allowance.vm_memory_bytes;
         let mut left = TaskBudget { cpu, memory_bytes, ..TaskBudget::default() };
-        match self.resume(TaskId::NONE, &coroutine, (), budget, &mut left) {
+        match self.resume(TaskId::NONE, &coroutine, (), watchdog, &mut left) {
             CoroutineStep::Done(_) => Ok(()),
             CoroutineStep::Waits(operation) => {
-                let stack = self.sources.explained(&budget::stack(&coroutine));
+                let stack = self.sources.explained(&cpu_watchdog::stack(&coroutine));
                 let place = stack.lines().find_map(place).unwrap_or(name);
                 Err(ScriptProblem::waits_at_start(place, operation.function()))
             }
@@ -364,7 +369,7 @@ impl Vm {
     /// happened, or else where the coroutine has ended.
     #[cold]
     fn over_budget(&self, id: TaskId, why: &str, coroutine: &Coroutine) -> ScriptFault {
-        let stack = budget::struck().unwrap_or_else(|| budget::stack(coroutine));
+        let stack = cpu_watchdog::struck().unwrap_or_else(|| cpu_watchdog::stack(coroutine));
         ScriptFault::OverBudget(ScriptFault::with_stack(
             why,
             &stack,
@@ -380,7 +385,7 @@ impl Vm {
             return fault;
         }
         let coroutine = self.tasks().coroutine(id);
-        let stack = coroutine.as_ref().map(budget::stack).unwrap_or_default();
+        let stack = coroutine.as_ref().map(cpu_watchdog::stack).unwrap_or_default();
         ScriptFault::OverTime(ScriptFault::with_stack(
             why,
             &stack,
@@ -404,7 +409,7 @@ impl Vm {
     #[cold]
     pub(crate) fn body_too_large(&self, id: TaskId, coroutine: Option<&Coroutine>) -> ScriptFault {
         let parked = self.tasks().coroutine(id);
-        let stack = coroutine.or(parked.as_ref()).map(budget::stack).unwrap_or_default();
+        let stack = coroutine.or(parked.as_ref()).map(cpu_watchdog::stack).unwrap_or_default();
         let (limit, route) = match self.tasks().request(id) {
             Some(task) => (task.content.limit(), task.request.route().map(|found| found.route)),
             None => return ScriptFault::Error(String::new()),
@@ -449,7 +454,7 @@ impl Vm {
         id: TaskId,
         coroutine: &Coroutine,
         values: impl IntoLuaMulti,
-        budget: &mut Budget,
+        watchdog: &mut CpuWatchdog,
         left: &mut TaskBudget,
     ) -> CoroutineStep {
         let before = self.lua.used_memory();
@@ -459,9 +464,9 @@ impl Vm {
         self.steps.set(left.steps);
         self.host.work.current.set(id);
         call_depth::begin();
-        budget.begin(coroutine, left.cpu);
+        watchdog.begin(coroutine, left.cpu);
         let outcome = coroutine.resume::<host::Yielded>(values);
-        let spent = budget.end();
+        let spent = watchdog.end();
         self.host.work.current.set(TaskId::NONE);
         let _limited = self.lua.set_memory_limit(0);
         left.cpu = left.cpu.saturating_sub(spent.cpu);
@@ -483,7 +488,7 @@ impl Vm {
         }
         match outcome {
             Ok(yielded) => self.host.step(coroutine, yielded).unwrap_or_else(|| {
-                let stack = budget::stack(coroutine);
+                let stack = cpu_watchdog::stack(coroutine);
                 let origins = self.origins(id);
                 CoroutineStep::Failed(ScriptFault::Error(ScriptFault::with_stack(
                     YIELDS,

@@ -8,8 +8,8 @@ use super::source::Source;
 /// by nature.
 const UNSAFE_HOMES: &[&str] = &[
     "crates/engine/",
-    "crates/lua/src/budget.rs",
-    "crates/lua/src/budget/coroutines.rs",
+    "crates/lua/src/cpu_watchdog.rs",
+    "crates/lua/src/cpu_watchdog/coroutines.rs",
     "crates/lua/src/machine_code.rs",
     "crates/lua/src/pages/plain_text.rs",
     "crates/lua/src/unconfined.rs",

@@ -1,7 +1,7 @@
 //! A site whose pages are requested without a server, for tests.
 
 use crate::body::received_content::ReceivedContent;
-use crate::budget::{Budget, Guard};
+use crate::cpu_watchdog::{CpuWatchdog, CpuWatchdogs};
 use crate::program::SiteProgram;
 use crate::request;
 use crate::router::FoundRoute;
@@ -17,7 +17,7 @@ use pinion_http::limits::Limits;
 /// A started site.
 pub(crate) struct TestSite {
     vm: Vm,
-    budget: Budget,
+    watchdog: CpuWatchdog,
 }
 
 /// A response.
@@ -43,10 +43,10 @@ pub(crate) fn named(files: &[(&str, &str)], names: SourceNames) -> Result<SitePr
 
 impl TestSite {
     pub(crate) fn of(program: &SiteProgram) -> Result<Self, String> {
-        let mut budget = Guard::new(1).budget(0).expect("watched");
-        let vm = Vm::start(program, &mut budget, WorkerSite::default(), Now::read())
+        let mut watchdog = CpuWatchdogs::new(1).watchdog(0).expect("watched");
+        let vm = Vm::start(program, &mut watchdog, WorkerSite::default(), Now::read())
             .map_err(|problem| problem.to_string())?;
-        Ok(Self { vm, budget })
+        Ok(Self { vm, watchdog })
     }
 
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
@@ -75,7 +75,7 @@ impl TestSite {
         }
         let coroutine = self.vm.coroutine().expect("a coroutine");
         let (mut left, start) = (TaskBudget::default(), (id, route as f64));
-        let step = self.vm.resume(id, &coroutine, start, &mut self.budget, &mut left);
+        let step = self.vm.resume(id, &coroutine, start, &mut self.watchdog, &mut left);
         assert!(
             matches!(step, CoroutineStep::Waits(WaitOperation::Wake)),
             "{target} does not wait"
@@ -83,7 +83,7 @@ impl TestSite {
         self.vm.tasks().park(id, coroutine, Waits::Wake).expect("parked");
         for part in self.vm.host().work.ready.take() {
             let coroutine = self.vm.tasks().take_coroutine(part).expect("it has not begun");
-            let step = self.vm.resume(part, &coroutine, (), &mut self.budget, &mut left);
+            let step = self.vm.resume(part, &coroutine, (), &mut self.watchdog, &mut left);
             assert!(
                 matches!(step, CoroutineStep::Waits(WaitOperation::Wake)),
                 "a part does not wait"
@@ -114,9 +114,9 @@ impl TestSite {
             let coroutine = self.vm.tasks().take_coroutine(id);
             let coroutine = coroutine.expect("it has not begun");
             let mut left = TaskBudget::default();
-            let mut step = self.vm.resume(id, &coroutine, (), &mut self.budget, &mut left);
+            let mut step = self.vm.resume(id, &coroutine, (), &mut self.watchdog, &mut left);
             while matches!(step, CoroutineStep::Waits(WaitOperation::Sleep(_))) {
-                step = self.vm.resume(id, &coroutine, true, &mut self.budget, &mut left);
+                step = self.vm.resume(id, &coroutine, true, &mut self.watchdog, &mut left);
             }
             assert!(matches!(step, CoroutineStep::Done(_)), "a part of the page has not ended");
             self.vm.host().end(id);
@@ -140,7 +140,7 @@ impl TestSite {
         let (mut left, mut shown) = (TaskBudget::default(), Vec::new());
         let mut sent = Vec::new();
         let mut step =
-            self.vm.resume(id, &coroutine, (id, route as f64), &mut self.budget, &mut left);
+            self.vm.resume(id, &coroutine, (id, route as f64), &mut self.watchdog, &mut left);
         loop {
             let value = match step {
                 CoroutineStep::Done(unsent) => {
@@ -160,7 +160,7 @@ impl TestSite {
                 }
                 CoroutineStep::Waits(_) => panic!("a page on trial does not wait"),
             };
-            step = self.vm.resume(id, &coroutine, (true, value), &mut self.budget, &mut left);
+            step = self.vm.resume(id, &coroutine, (true, value), &mut self.watchdog, &mut left);
         }
         self.vm.give_back(coroutine);
         let mut tasks = self.vm.tasks();

@@ -18,7 +18,7 @@ use super::pattern_cache::PatternCache;
 use super::program::PatternProgram;
 use super::replace::{MatchWalk, replace};
 use super::steps::{Steps, StepsLeft};
-use crate::budget;
+use crate::cpu_watchdog;
 
 /// Replaces a match: there is none.
 const NONE: i64 = -1;
@@ -427,7 +427,7 @@ fn repeatable(
 /// caught.
 fn reason(desk: &Desk, lua: &Lua, (): ()) -> mlua::Result<String> {
     if desk.steps.is_spent() {
-        budget::strike(|| budget::running(lua));
+        cpu_watchdog::strike(|| cpu_watchdog::running(lua));
     }
     Ok(std::mem::take(&mut *desk.reason.borrow_mut()))
 }

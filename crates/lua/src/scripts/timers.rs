@@ -123,16 +123,16 @@ impl PartialOrd for Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::Guard;
+    use crate::cpu_watchdog::CpuWatchdogs;
     use crate::program::SiteProgram;
     use crate::site::WorkerSite;
     use pinion_engine::clock::Now;
 
     #[test]
     fn timers_of_tasks_that_are_over_go_away() {
-        let mut budget = Guard::new(1).budget(0).expect("watched");
+        let mut watchdog = CpuWatchdogs::new(1).watchdog(0).expect("watched");
         let program = SiteProgram::new("site.lua", Vec::new());
-        let started = Vm::start(&program, &mut budget, WorkerSite::default(), Now::read());
+        let started = Vm::start(&program, &mut watchdog, WorkerSite::default(), Now::read());
         let vm = Rc::new(started.expect("started"));
         let mut timers = Timers::default();
         let live = vm.tasks().begin_without_exchange().expect("a slot");

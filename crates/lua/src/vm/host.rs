@@ -272,7 +272,7 @@ pub(super) fn install(
     sessions::install(lua, host, &table)?;
     #[cfg(not(feature = "luajit"))]
     {
-        let (resume, close) = crate::budget::coroutines(lua)?;
+        let (resume, close) = crate::cpu_watchdog::coroutines(lua)?;
         table.raw_set("resume", resume)?;
         table.raw_set("close", close)?;
     }

@@ -10,7 +10,7 @@ mod stacks;
 mod store;
 
 use super::*;
-use crate::budget::Guard;
+use crate::cpu_watchdog::CpuWatchdogs;
 use crate::limits::{MEMORY_MAX_BYTES, MESSAGES_MAX_BYTES, SENT_MAX_BYTES};
 use crate::source_names::SourceNames;
 
@@ -21,12 +21,12 @@ const PATIENT_CPU: Duration = Duration::from_secs(10);
 
 struct Room {
     vm: Vm,
-    budget: Budget,
+    watchdog: CpuWatchdog,
 }
 
 impl Room {
     fn new() -> Self {
-        let mut budget = Guard::new(1).budget(0).expect("watched");
+        let mut watchdog = CpuWatchdogs::new(1).watchdog(0).expect("watched");
         // A site with a page, since pages bring more into a VM.
         let page = ("/page.dyn.html".to_owned(), b"#[[_VERSION]]".to_vec());
         let program = SiteProgram::of_code(
@@ -36,37 +36,42 @@ impl Room {
             std::iter::once(page),
         );
         let program = program.expect("a page");
-        let vm =
-            Vm::start(&program, &mut budget, WorkerSite::default(), Now::read()).expect("started");
-        Self { vm, budget }
+        let vm = Vm::start(&program, &mut watchdog, WorkerSite::default(), Now::read())
+            .expect("started");
+        Self { vm, watchdog }
     }
 
     /// How code ends that is given so much.
     fn ends(&mut self, code: &str, memory_bytes: usize) -> Result<(), ScriptFault> {
-        ends(&self.vm, &mut self.budget, code, memory_bytes)
+        ends(&self.vm, &mut self.watchdog, code, memory_bytes)
     }
 
     /// … and as much time as a busy machine takes for what has an end.
     fn ends_some_time(&mut self, code: &str) -> Result<(), ScriptFault> {
-        ends_within(&self.vm, &mut self.budget, code, (PATIENT_CPU, MEMORY_MAX_BYTES))
+        ends_within(&self.vm, &mut self.watchdog, code, (PATIENT_CPU, MEMORY_MAX_BYTES))
     }
 }
 
 /// How code ends in a VM that is given so much memory.
-fn ends(vm: &Vm, budget: &mut Budget, code: &str, memory_bytes: usize) -> Result<(), ScriptFault> {
-    ends_within(vm, budget, code, (CPU, memory_bytes))
+fn ends(
+    vm: &Vm,
+    watchdog: &mut CpuWatchdog,
+    code: &str,
+    memory_bytes: usize,
+) -> Result<(), ScriptFault> {
+    ends_within(vm, watchdog, code, (CPU, memory_bytes))
 }
 
 fn ends_within(
     vm: &Vm,
-    budget: &mut Budget,
+    watchdog: &mut CpuWatchdog,
     code: &str,
     (cpu, memory_bytes): (Duration, usize),
 ) -> Result<(), ScriptFault> {
     let function = vm.lua.load(code).set_name("=code").into_function().expect(code);
     let coroutine = vm.host.coroutine(&vm.lua, function).expect("a coroutine");
     let mut left = TaskBudget { cpu, memory_bytes, ..TaskBudget::default() };
-    match vm.resume(TaskId::NONE, &coroutine, (), budget, &mut left) {
+    match vm.resume(TaskId::NONE, &coroutine, (), watchdog, &mut left) {
         CoroutineStep::Done(_) => Ok(()),
         CoroutineStep::Waits(_) => panic!("{code}: it waits"),
         CoroutineStep::Failed(fault) => Err(fault),
@@ -156,7 +161,7 @@ fn what_a_request_lets_go_of_is_its_own_again() {
         let mut left =
             TaskBudget { cpu: PATIENT_CPU, memory_bytes: 8 << 20, ..TaskBudget::default() };
         loop {
-            match room.vm.resume(TaskId::NONE, &coroutine, true, &mut room.budget, &mut left) {
+            match room.vm.resume(TaskId::NONE, &coroutine, true, &mut room.watchdog, &mut left) {
                 CoroutineStep::Waits(_) => {}
                 CoroutineStep::Done(_) => return true,
                 CoroutineStep::Failed(_) => return false,

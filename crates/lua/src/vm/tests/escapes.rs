@@ -69,10 +69,10 @@ fn broken(other: &mut Room, code: &str, end: End) -> Option<String> {
     // Shown when a row never ends.
     println!("{code}");
     let program = SiteProgram::new("site.lua", Vec::new());
-    let vm = Vm::start(&program, &mut other.budget, WorkerSite::default(), Now::read())
+    let vm = Vm::start(&program, &mut other.watchdog, WorkerSite::default(), Now::read())
         .expect("started");
     let before = vm.lua.used_memory();
-    let outcome = ends(&vm, &mut other.budget, code, MEMORY_MAX_BYTES);
+    let outcome = ends(&vm, &mut other.watchdog, code, MEMORY_MAX_BYTES);
     let is_right = match end {
         End::Well => outcome.is_ok(),
         End::Error => matches!(outcome, Err(ScriptFault::Error(_))),
@@ -83,11 +83,12 @@ fn broken(other: &mut Room, code: &str, end: End) -> Option<String> {
         return Some(format!("{code}\nends with {outcome:?} instead of {end:?}"));
     }
     // The next one has a budget of its own, and it holds.
-    let next = ends(&vm, &mut other.budget, "local n = 0 for i = 1, 100 do n = n + i end", 1 << 20);
+    let next =
+        ends(&vm, &mut other.watchdog, "local n = 0 for i = 1, 100 do n = n + i end", 1 << 20);
     if next.is_err() {
         return Some(format!("{code}\nand the next one ends with {next:?}"));
     }
-    let endless = ends(&vm, &mut other.budget, "while true do end", 1 << 20);
+    let endless = ends(&vm, &mut other.watchdog, "while true do end", 1 << 20);
     if !matches!(endless, Err(ScriptFault::OverBudget(_))) {
         return Some(format!("{code}\nand one without an end ends with {endless:?}"));
     }

@@ -16,19 +16,19 @@ pub(super) fn site(main: &str) -> Room {
 
 /// The same with a store of its own.
 pub(super) fn site_with_store(main: &str) -> Room {
-    let mut budget = Guard::new(1).budget(0).expect("watched");
+    let mut watchdog = CpuWatchdogs::new(1).watchdog(0).expect("watched");
     let program = SiteProgram::new("site.lua", main.into());
     let place = ScriptSite::default().as_in_a_worker();
-    let vm = Vm::start(&program, &mut budget, place, Now::read()).expect("started");
-    Room { vm, budget }
+    let vm = Vm::start(&program, &mut watchdog, place, Now::read()).expect("started");
+    Room { vm, watchdog }
 }
 
 /// The same at a time that is not the system's.
 pub(super) fn site_at(main: &str, now: Now) -> Room {
-    let mut budget = Guard::new(1).budget(0).expect("watched");
+    let mut watchdog = CpuWatchdogs::new(1).watchdog(0).expect("watched");
     let program = SiteProgram::new("site.lua", main.into());
-    let vm = Vm::start(&program, &mut budget, WorkerSite::default(), now).expect("started");
-    Room { vm, budget }
+    let vm = Vm::start(&program, &mut watchdog, WorkerSite::default(), now).expect("started");
+    Room { vm, watchdog }
 }
 
 /// A request that has begun.
@@ -62,7 +62,7 @@ impl Room {
         }
         let coroutine = self.vm.coroutine().expect("a coroutine");
         let mut left = TaskBudget { cpu: PATIENT_CPU, ..TaskBudget::default() };
-        let step = self.vm.resume(id, &coroutine, start, &mut self.budget, &mut left);
+        let step = self.vm.resume(id, &coroutine, start, &mut self.watchdog, &mut left);
         Asked { id, coroutine, left, step }
     }
 
@@ -77,7 +77,7 @@ impl Room {
                 }
                 CoroutineStep::Failed(fault) => break Err(fault),
                 CoroutineStep::Waits(_) => {
-                    step = self.vm.resume(id, &coroutine, true, &mut self.budget, &mut left);
+                    step = self.vm.resume(id, &coroutine, true, &mut self.watchdog, &mut left);
                 }
             }
         };
@@ -113,7 +113,7 @@ impl Room {
                 }
                 _ => break,
             }
-            *step = self.vm.resume(*id, coroutine, true, &mut self.budget, left);
+            *step = self.vm.resume(*id, coroutine, true, &mut self.watchdog, left);
         }
         let steps = TaskBudget::default().steps - asked.left.steps;
         self.ends_with(asked).map(|_| steps)
@@ -134,7 +134,7 @@ fn however_many_tasks_wait_others_are_answered() {
     for id in room.vm.host().work.ready.take() {
         let coroutine = room.vm.tasks().take_coroutine(id).expect("it has not begun");
         let mut left = TaskBudget::default();
-        let step = room.vm.resume(id, &coroutine, (), &mut room.budget, &mut left);
+        let step = room.vm.resume(id, &coroutine, (), &mut room.watchdog, &mut left);
         assert!(matches!(step, CoroutineStep::Waits(WaitOperation::Sleep(_))));
         room.vm.tasks().park(id, coroutine, Waits::Wake).expect("parked");
     }
@@ -312,7 +312,7 @@ fn what_is_streamed_goes_out_piece_by_piece() {
                 panic!("{piece} is missing")
             };
             assert_eq!(&*text.as_bytes(), piece.as_bytes(), "{path}");
-            step = room.vm.resume(id, &coroutine, true, &mut room.budget, &mut left);
+            step = room.vm.resume(id, &coroutine, true, &mut room.watchdog, &mut left);
         }
         let CoroutineStep::Done(unsent) = step else { panic!("{path} goes on") };
         assert_eq!(unsent.to_vec(room.vm.lua()), rest.as_bytes(), "{path}");
@@ -339,7 +339,7 @@ fn what_is_cached_does_not_wait_for_itself() {
     let [maker] = room.vm.host().work.ready.take()[..] else { panic!("one makes the value") };
     let coroutine = room.vm.tasks().take_coroutine(maker).expect("it has not begun");
     let mut left = TaskBudget::default();
-    let step = room.vm.resume(maker, &coroutine, (), &mut room.budget, &mut left);
+    let step = room.vm.resume(maker, &coroutine, (), &mut room.watchdog, &mut left);
     assert!(matches!(step, CoroutineStep::Done(_)), "it waits");
     room.vm.host().end(maker);
     let Err(ScriptFault::Error(text)) = room.ends_with(asked) else { panic!("there is no value") };
@@ -461,7 +461,7 @@ fn work_beside_requests_is_told_by_where_it_begins() {
         let id = begun.expect("begun").0.expect("a place");
         let coroutine = room.vm.tasks().take_coroutine(id).expect("it has not begun");
         let mut left = TaskBudget::default();
-        let step = room.vm.resume(id, &coroutine, (), &mut room.budget, &mut left);
+        let step = room.vm.resume(id, &coroutine, (), &mut room.watchdog, &mut left);
         room.vm.host().end(id);
         let CoroutineStep::Failed(ScriptFault::Error(text)) = step else { panic!("no error") };
         text

@@ -161,9 +161,9 @@ fn a_main_script_that_waits_is_told_where_and_by_what() {
         ("\nlocal x = pinion.fetch('http://example.org/')", "site.lua:2", "or pinion.fetch"),
         ("\nlocal x = pinion.fs.read('a/b')", "site.lua:2", "a function of pinion.fs or"),
     ] {
-        let mut budget = Guard::new(1).budget(0).expect("watched");
+        let mut watchdog = CpuWatchdogs::new(1).watchdog(0).expect("watched");
         let program = SiteProgram::new("site.lua", code.into());
-        let started = Vm::start(&program, &mut budget, WorkerSite::default(), Now::read());
+        let started = Vm::start(&program, &mut watchdog, WorkerSite::default(), Now::read());
         let problem = started.err().expect(code).to_string();
         let begins = format!("{place}: the main script cannot wait while it starts, and calls ");
         assert!(problem.starts_with(&begins) && problem.contains(function), "{problem}");

@@ -4,11 +4,11 @@ use super::*;
 
 impl Room {
     fn with_store() -> Self {
-        let mut budget = Guard::new(1).budget(0).expect("watched");
+        let mut watchdog = CpuWatchdogs::new(1).watchdog(0).expect("watched");
         let program = SiteProgram::new("site.lua", Vec::new());
         let place = ScriptSite::default().as_in_a_worker();
-        let vm = Vm::start(&program, &mut budget, place, Now::read()).expect("started");
-        Self { vm, budget }
+        let vm = Vm::start(&program, &mut watchdog, place, Now::read()).expect("started");
+        Self { vm, watchdog }
     }
 
     #[track_caller]
@@ -183,8 +183,8 @@ fn the_memory_of_replies_is_that_of_the_request() {
     let mut room = Room::with_store();
     room.runs(r#"store.set("long", ("x"):rep(2^20))"#);
     let code = "local all = {} for n = 1, 100 do all[n] = pinion.store.get('long') .. n end";
-    let (vm, budget) = (&room.vm, &mut room.budget);
-    let ended = ends_within(vm, budget, code, (PATIENT_CPU, 16 << 20));
+    let (vm, watchdog) = (&room.vm, &mut room.watchdog);
+    let ended = ends_within(vm, watchdog, code, (PATIENT_CPU, 16 << 20));
     assert!(matches!(ended, Err(ScriptFault::OverBudget(_))), "{ended:?}");
 }
 

@@ -8,19 +8,19 @@ use mlua::{Function, Table};
 const LEFT: Duration = Duration::from_millis(30);
 
 /// Runs code for one turn; what it says, and whether it was stopped.
-fn turn(lua: &Lua, budget: &mut Budget, code: &str) -> (mlua::Result<String>, bool) {
+fn turn(lua: &Lua, watchdog: &mut CpuWatchdog, code: &str) -> (mlua::Result<String>, bool) {
     let function = lua.load(code).set_name("=code").into_function().expect("compiles");
     let coroutine = lua.create_thread(function).expect("a coroutine");
-    budget.begin(&coroutine, LEFT);
+    watchdog.begin(&coroutine, LEFT);
     let outcome = coroutine.resume::<String>(());
-    let spent = budget.end();
+    let spent = watchdog.end();
     (outcome, spent.is_over)
 }
 
 #[test]
 fn whatever_runs_for_ever_is_stopped_and_what_comes_next_is_not() {
-    let watch = BudgetWatch::start(1).expect("watching");
-    let mut budget = watch.enter(0);
+    let watch = WatchdogThread::start(1).expect("watching");
+    let mut watchdog = watch.enter(0);
     let lua = sandbox::open().expect("a VM");
     for code in [
         // LuaJIT compiles this one; without CHECKHOOK it would never look at the hook again.
@@ -33,10 +33,10 @@ fn whatever_runs_for_ever_is_stopped_and_what_comes_next_is_not() {
         "local t = setmetatable({}, {__index = function(t, k) return t[k + 1] end})
          while true do pcall(function() return t[1] end) end",
     ] {
-        let (outcome, is_over) = turn(&lua, &mut budget, code);
+        let (outcome, is_over) = turn(&lua, &mut watchdog, code);
         let message = outcome.expect_err(code).to_string();
         assert!(is_over && message.contains("the CPU time is used up"), "{code}: {message}");
-        let (next, is_over) = turn(&lua, &mut budget, "return 'well'");
+        let (next, is_over) = turn(&lua, &mut watchdog, "return 'well'");
         assert_eq!((next.expect("ran").as_str(), is_over), ("well", false), "{code}");
     }
 }
@@ -65,13 +65,13 @@ fn with_hooks() -> Lua {
 /// A signal that was sent for one turn can come in the next.
 #[test]
 fn a_hook_that_is_set_too_late_takes_itself_off() {
-    let watch = BudgetWatch::start(1).expect("watching");
-    let mut budget = watch.enter(0);
+    let watch = WatchdogThread::start(1).expect("watching");
+    let mut watchdog = watch.enter(0);
     let lua = with_hooks();
     let code = "local was_set = set_hook()
         local n = 1
         return tostring(was_set) .. ', ' .. tostring(is_hooked())";
-    let (told, is_over) = turn(&lua, &mut budget, code);
+    let (told, is_over) = turn(&lua, &mut watchdog, code);
     assert_eq!((told.expect("ran").as_str(), is_over), ("true, false", false));
 }
 
@@ -79,8 +79,8 @@ fn a_hook_that_is_set_too_late_takes_itself_off() {
 #[cfg(feature = "luajit")]
 #[test]
 fn the_loop_that_is_stopped_has_been_compiled() {
-    let watch = BudgetWatch::start(1).expect("watching");
-    let mut budget = watch.enter(0);
+    let watch = WatchdogThread::start(1).expect("watching");
+    let mut watchdog = watch.enter(0);
     let lua = sandbox::open().expect("a VM");
     // No script reaches what the registry has.
     let registered = |name| lua.named_registry_value::<Table>(name).expect(name);
@@ -92,7 +92,7 @@ fn the_loop_that_is_stopped_has_been_compiled() {
         util.call::<Table>(()).expect("opened").get("traceinfo").expect("it");
     let trace = || trace_info.call::<Option<Table>>(1).expect("told");
     assert_eq!(trace(), None, "something else was compiled");
-    let (_, is_over) = turn(&lua, &mut budget, "local n = 0 while true do n = n + 1 end");
+    let (_, is_over) = turn(&lua, &mut watchdog, "local n = 0 while true do n = n + 1 end");
     assert!(is_over);
     let kind: String = trace().expect("a trace").get("linktype").expect("its kind");
     assert_eq!(kind, "loop");
@@ -101,30 +101,30 @@ fn the_loop_that_is_stopped_has_been_compiled() {
 /// A hook that stands would have LuaJIT interpret everything.
 #[test]
 fn no_hook_stands_but_where_a_turn_is_to_end() {
-    let watch = BudgetWatch::start(1).expect("watching");
-    let mut budget = watch.enter(0);
+    let watch = WatchdogThread::start(1).expect("watching");
+    let mut watchdog = watch.enter(0);
     let lua = with_hooks();
     for round in 0..3 {
-        let (told, _) = turn(&lua, &mut budget, "return tostring(is_hooked())");
+        let (told, _) = turn(&lua, &mut watchdog, "return tostring(is_hooked())");
         assert_eq!(told.expect("ran"), "false", "round {round}");
-        let (_, is_over) = turn(&lua, &mut budget, "while true do end");
+        let (_, is_over) = turn(&lua, &mut watchdog, "while true do end");
         assert!(is_over, "round {round}");
     }
 }
 
 #[test]
 fn a_turn_on_one_worker_does_not_end_that_of_another() {
-    let watch = BudgetWatch::start(2).expect("watching");
+    let watch = WatchdogThread::start(2).expect("watching");
     thread::scope(|scope| {
         let endless = scope.spawn(|| {
-            let mut budget = watch.enter(0);
+            let mut watchdog = watch.enter(0);
             let lua = sandbox::open().expect("a VM");
-            turn(&lua, &mut budget, "while true do end").1
+            turn(&lua, &mut watchdog, "while true do end").1
         });
-        let mut budget = watch.enter(1);
+        let mut watchdog = watch.enter(1);
         let lua = sandbox::open().expect("a VM");
         while !endless.is_finished() {
-            let (outcome, is_over) = turn(&lua, &mut budget, "return 'well'");
+            let (outcome, is_over) = turn(&lua, &mut watchdog, "return 'well'");
             assert_eq!((outcome.expect("ran").as_str(), is_over), ("well", false));
         }
         assert!(endless.join().expect("ended"));
@@ -134,12 +134,12 @@ fn a_turn_on_one_worker_does_not_end_that_of_another() {
 /// Turns come and go faster than anybody looks.
 #[test]
 fn many_short_turns_are_never_stopped() {
-    let watch = BudgetWatch::start(1).expect("watching");
-    let mut budget = watch.enter(0);
+    let watch = WatchdogThread::start(1).expect("watching");
+    let mut watchdog = watch.enter(0);
     let lua = sandbox::open().expect("a VM");
     let code = "local n = 0 for i = 1, 1000 do n = n + i end return tostring(n)";
     for _ in 0..2_000 {
-        let (outcome, is_over) = turn(&lua, &mut budget, code);
+        let (outcome, is_over) = turn(&lua, &mut watchdog, code);
         assert_eq!((outcome.expect("ran").as_str(), is_over), ("500500", false));
     }
 }
@@ -147,13 +147,13 @@ fn many_short_turns_are_never_stopped() {
 /// A worker that has ended gives its place to the next thread, as after a panic.
 #[test]
 fn a_place_can_be_taken_again() {
-    let watch = BudgetWatch::start(1).expect("watching");
+    let watch = WatchdogThread::start(1).expect("watching");
     for _ in 0..3 {
         thread::scope(|scope| {
             scope.spawn(|| {
-                let mut budget = watch.enter(0);
+                let mut watchdog = watch.enter(0);
                 let lua = sandbox::open().expect("a VM");
-                assert!(turn(&lua, &mut budget, "while true do end").1);
+                assert!(turn(&lua, &mut watchdog, "while true do end").1);
             });
         });
     }

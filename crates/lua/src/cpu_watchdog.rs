@@ -1,13 +1,13 @@
 //! The budget of CPU: how a script that has used it up is stopped, without a permanent hook, which
 //! would keep the compiler from compiling.
 //!
-//! A worker records which turn it begins and how much CPU that may take ([`Budget::begin`]), and
-//! the end of the turn. One thread looks at all workers every [`LOOK_MS`], but only while a script
-//! runs. Where a turn has had more, it *dooms* it and interrupts the worker by a signal, as often
-//! as necessary. The handler, in the worker's own thread, sets Lua's hook for the next instruction,
-//! as Lua's own interpreter does on SIGINT; the hook raises an error. It stays set, so no `pcall`
-//! swallows it, until the turn is over. The reason for a signal, instead of a hook set by the other
-//! thread, is in `docs/decisions/0021-the-hook-is-set-by-a-signal.md`.
+//! A worker records which turn it begins and how much CPU that may take ([`CpuWatchdog::begin`]),
+//! and the end of the turn. One thread looks at all workers every [`LOOK_MS`], but only while a
+//! script runs. Where a turn has had more, it *dooms* it and interrupts the worker by a signal, as
+//! often as necessary. The handler, in the worker's own thread, sets Lua's hook for the next
+//! instruction, as Lua's own interpreter does on SIGINT; the hook raises an error. It stays set, so
+//! no `pcall` swallows it, until the turn is over. The reason for a signal, instead of a hook set by
+//! the other thread, is in `docs/decisions/0021-the-hook-is-set-by-a-signal.md`.
 //!
 //! The module has `unsafe` code because it sets hooks and handles a signal.
 #![allow(unsafe_code, reason = "hooks and signals are set by the interfaces of C")]
@@ -86,7 +86,7 @@ thread_local! {
 }
 
 /// The thread that watches the workers of a server. It ends when this value is dropped.
-pub struct BudgetWatch {
+pub struct WatchdogThread {
     shared: Arc<WatchShared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -99,7 +99,7 @@ struct WatchShared {
     watcher: OnceLock<Thread>,
 }
 
-impl BudgetWatch {
+impl WatchdogThread {
     /// Begins to watch so many workers.
     ///
     /// # Errors
@@ -120,12 +120,12 @@ impl BudgetWatch {
         Ok(Arc::new(Self { shared, thread: Some(thread) }))
     }
 
-    /// Returns the budget of a worker, whose thread this is.
+    /// Returns the watchdog of a worker, whose thread this is.
     ///
     /// # Panics
     /// Panics when there is no such worker, or when this thread is one already.
     #[must_use]
-    pub fn enter(self: &Arc<Self>, worker: usize) -> Budget {
+    pub fn enter(self: &Arc<Self>, worker: usize) -> CpuWatchdog {
         let slot = &self.shared.slots[worker];
         assert!(SLOT.get().is_null(), "a thread is one worker");
         let mut clock = 0;
@@ -140,39 +140,39 @@ impl BudgetWatch {
         SLOT.set(ptr::from_ref(slot));
         let next = slot.turns.load(Ordering::Relaxed) + 1;
         let watch = Arc::clone(self);
-        Budget { watch, worker, next, began: None, _of_this_thread: PhantomData }
+        CpuWatchdog { watch, worker, next, began: None, _of_this_thread: PhantomData }
     }
 }
 
-/// The watch of a server, started when the first worker needs it: a server that runs no script has
-/// no such thread.
-pub struct Guard {
+/// The watchdogs of a server. Their thread is started when the first worker needs it: a server that
+/// runs no script has none.
+pub struct CpuWatchdogs {
     workers: usize,
-    watch: Mutex<Option<Arc<BudgetWatch>>>,
+    watch: Mutex<Option<Arc<WatchdogThread>>>,
 }
 
-impl Guard {
+impl CpuWatchdogs {
     /// Creates the watch of so many workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         Self { workers, watch: Mutex::new(None) }
     }
 
-    /// Returns the budget of a worker, whose thread this is.
+    /// Returns the watchdog of a worker, whose thread this is.
     ///
     /// # Errors
-    /// Returns the errors of [`BudgetWatch::start`].
-    pub fn budget(&self, worker: usize) -> io::Result<Budget> {
+    /// Returns the errors of [`WatchdogThread::start`].
+    pub fn watchdog(&self, worker: usize) -> io::Result<CpuWatchdog> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         let watch = match &mut *watch {
             Some(watch) => watch,
-            none => none.insert(BudgetWatch::start(self.workers)?),
+            none => none.insert(WatchdogThread::start(self.workers)?),
         };
         Ok(watch.enter(worker))
     }
 }
 
-impl Drop for BudgetWatch {
+impl Drop for WatchdogThread {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -313,10 +313,10 @@ unsafe extern "C-unwind" fn stop(lua: *mut ffi::lua_State, _at: *mut ffi::lua_De
     }
 }
 
-/// The turns of a worker, as it reports them. The value stays in the thread that it was made in.
-pub struct Budget {
-    /// The watch, which runs as long as there is a budget.
-    watch: Arc<BudgetWatch>,
+/// The watchdog of a worker, to which it reports its turns. The value stays in the thread that it was made in.
+pub struct CpuWatchdog {
+    /// The thread, which runs as long as there is a watchdog.
+    watch: Arc<WatchdogThread>,
     worker: usize,
     next: u64,
     began: Option<Instant>,
@@ -332,7 +332,7 @@ pub struct Spent {
     pub is_over: bool,
 }
 
-impl Budget {
+impl CpuWatchdog {
     fn slot(&self) -> &WatchSlot {
         &self.watch.shared.slots[self.worker]
     }
@@ -388,7 +388,7 @@ impl Budget {
     }
 }
 
-impl Drop for Budget {
+impl Drop for CpuWatchdog {
     fn drop(&mut self) {
         SLOT.set(ptr::null());
         self.slot().turns.store(self.next, Ordering::Relaxed);
