@@ -6,8 +6,8 @@
 //! script runs. Where a turn has had more, it *dooms* it and interrupts the worker by a signal, as
 //! often as necessary. The handler, in the worker's own thread, sets Lua's hook for the next
 //! instruction, as Lua's own interpreter does on SIGINT; the hook raises an error. It stays set, so
-//! no `pcall` swallows it, until the turn is over. The reason for a signal, instead of a hook set by
-//! the other thread, is in `docs/decisions/0021-the-hook-is-set-by-a-signal.md`.
+//! no `pcall` swallows it, until the turn is over. The reason for a signal, instead of a hook set
+//! by the other thread, is in `docs/decisions/0021-the-hook-is-set-by-a-signal.md`.
 //!
 //! The module has `unsafe` code because it sets hooks and handles a signal.
 #![allow(unsafe_code, reason = "hooks and signals are set by the interfaces of C")]
@@ -313,7 +313,8 @@ unsafe extern "C-unwind" fn stop(lua: *mut ffi::lua_State, _at: *mut ffi::lua_De
     }
 }
 
-/// The watchdog of a worker, to which it reports its turns. The value stays in the thread that it was made in.
+/// The watchdog of a worker, to which the worker reports its turns. The value stays in the thread
+/// that it was made in.
 pub struct CpuWatchdog {
     /// The thread, which runs as long as there is a watchdog.
     watch: Arc<WatchdogThread>,

@@ -15,7 +15,8 @@
 //! | `standalone` | a main script that runs as a program at the command line |
 //! | `written_text`, `written_pieces` | the output of a handler |
 //! | `route_limits`, `limit_messages` | the limits of a route, and the messages of all limits |
-//! | `script_fault`, `function_origin`, `thrown_tables` | errors for the author of a script |
+//! | `script_fault`, `task_faults` | errors for the author of a script |
+//! | `function_origin`, `thrown_tables` | parts of these errors |
 //! | `garbage_collection` | how fast garbage is collected |
 
 mod background_work;
@@ -39,6 +40,7 @@ mod store;
 mod store_reads;
 mod store_values;
 mod subscriptions;
+mod task_faults;
 mod thrown_tables;
 mod written_pieces;
 mod written_text;
@@ -67,9 +69,8 @@ use crate::sandbox;
 use crate::script_quotas::Allowance;
 use crate::site::{ScriptSite, WorkerSite};
 use crate::source_names::Sources;
-use crate::task::{Task, TaskBudget, TaskId, Tasks};
+use crate::task::{TaskBudget, TaskId, Tasks};
 use crate::unconfined;
-use function_origin::FaultOrigins;
 pub(crate) use function_origin::{FunctionOrigin, HandlerId};
 use garbage_collection::CollectorPace;
 pub(crate) use host::{Handler, Host, harmless, relaxed};
@@ -363,88 +364,6 @@ impl Vm {
             self.host.forget_cached();
             let _collected = self.lua.gc_collect();
         }
-    }
-
-    /// Returns the fault of a turn that has used up its budget. The stack is taken where that
-    /// happened, or else where the coroutine has ended.
-    #[cold]
-    fn over_budget(&self, id: TaskId, why: &str, coroutine: &Coroutine) -> ScriptFault {
-        let stack = cpu_watchdog::struck().unwrap_or_else(|| cpu_watchdog::stack(coroutine));
-        ScriptFault::OverBudget(ScriptFault::with_stack(
-            why,
-            &stack,
-            &self.sources,
-            &self.origins(id),
-        ))
-    }
-
-    /// Returns the fault of a task that has taken too long, wherever it waits.
-    #[cold]
-    pub(crate) fn over_time(&self, id: TaskId, why: &str) -> ScriptFault {
-        if let Some(fault) = self.never_done(id) {
-            return fault;
-        }
-        let coroutine = self.tasks().coroutine(id);
-        let stack = coroutine.as_ref().map(cpu_watchdog::stack).unwrap_or_default();
-        ScriptFault::OverTime(ScriptFault::with_stack(
-            why,
-            &stack,
-            &self.sources,
-            &self.origins(id),
-        ))
-    }
-
-    /// Returns the fault of a page that has taken too long because its script has never called the
-    /// function that the page waits for.
-    fn never_done(&self, id: TaskId) -> Option<ScriptFault> {
-        let (awaited, origin) = self.tasks().awaited(id)?;
-        let wall_ms = self.tasks().request(id).map_or(0, |task| task.wall_ms);
-        let place = origin?.explained(&self.sources).place();
-        let why = format!("{place}: {}", limit_messages::never_done(awaited, wall_ms));
-        Some(ScriptFault::OverTime(self.origins(id).format(&why, false, &[])))
-    }
-
-    /// Returns the fault of a request whose body is larger than its limit. `coroutine` reads the
-    /// body; if it is none, the parked one waits for it.
-    #[cold]
-    pub(crate) fn body_too_large(&self, id: TaskId, coroutine: Option<&Coroutine>) -> ScriptFault {
-        let parked = self.tasks().coroutine(id);
-        let stack = coroutine.or(parked.as_ref()).map(cpu_watchdog::stack).unwrap_or_default();
-        let (limit, route) = match self.tasks().request(id) {
-            Some(task) => (task.content.limit(), task.request.route().map(|found| found.route)),
-            None => return ScriptFault::Error(String::new()),
-        };
-        let is_page = route.is_some_and(|route| route >= self.host.script_routes.get());
-        let router = self.router();
-        let pattern = route.and_then(|route| router.pattern(route));
-        let why = limit_messages::body(limit, pattern, is_page);
-        ScriptFault::BodyTooLarge(ScriptFault::with_stack(
-            &why,
-            &stack,
-            &self.sources,
-            &self.origins(id),
-        ))
-    }
-
-    /// Returns where the function of a task begins.
-    #[cold]
-    fn origins(&self, id: TaskId) -> FaultOrigins {
-        let mut tasks = self.tasks();
-        let task = match tasks.task(id) {
-            Some(Task::Request(task)) => task,
-            Some(Task::Background(task)) => {
-                return FaultOrigins::of_work(task.kind, task.origin.clone(), &self.sources);
-            }
-            None => return FaultOrigins::default(),
-        };
-        let begun = match task.request.route() {
-            _ if task.is_failing => HandlerId::Special(Handler::OnError),
-            Some(found) => HandlerId::Route(found.route),
-            None => HandlerId::Special(Handler::NotFound),
-        };
-        let handlers = self.host.handlers.borrow();
-        let begun = handlers.get(&begun).map_or(&[][..], Vec::as_slice);
-        FaultOrigins::of_handler(begun, &self.sources)
     }
 
     /// Resumes a coroutine until it waits, returns, or has used up its budget, and charges the task
