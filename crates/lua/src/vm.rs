@@ -408,13 +408,7 @@ impl Vm {
         match outcome {
             Ok(yielded) => self.host.step(coroutine, yielded).unwrap_or_else(|| {
                 let stack = cpu_watchdog::stack(coroutine);
-                let origins = self.origins(id);
-                CoroutineStep::Failed(ScriptFault::Error(ScriptFault::with_stack(
-                    YIELDS,
-                    &stack,
-                    &self.sources,
-                    &origins,
-                )))
+                CoroutineStep::Failed(ScriptFault::Error(self.fault_text(id, YIELDS, &stack)))
             }),
             Err(error) if is_memory(&error) => {
                 let is_vm = limit < asked;

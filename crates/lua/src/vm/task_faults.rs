@@ -15,12 +15,7 @@ impl Vm {
     #[cold]
     pub(super) fn over_budget(&self, id: TaskId, why: &str, coroutine: &Coroutine) -> ScriptFault {
         let stack = cpu_watchdog::struck().unwrap_or_else(|| cpu_watchdog::stack(coroutine));
-        ScriptFault::OverBudget(ScriptFault::with_stack(
-            why,
-            &stack,
-            &self.sources,
-            &self.origins(id),
-        ))
+        ScriptFault::OverBudget(self.fault_text(id, why, &stack))
     }
 
     /// Returns the fault of a task that has taken too long, wherever it waits.
@@ -31,12 +26,7 @@ impl Vm {
         }
         let coroutine = self.tasks().coroutine(id);
         let stack = coroutine.as_ref().map(cpu_watchdog::stack).unwrap_or_default();
-        ScriptFault::OverTime(ScriptFault::with_stack(
-            why,
-            &stack,
-            &self.sources,
-            &self.origins(id),
-        ))
+        ScriptFault::OverTime(self.fault_text(id, why, &stack))
     }
 
     /// Returns the fault of a page that has taken too long because its script has never called the
@@ -63,12 +53,13 @@ impl Vm {
         let router = self.router();
         let pattern = route.and_then(|route| router.pattern(route));
         let why = limit_messages::body(limit, pattern, is_page);
-        ScriptFault::BodyTooLarge(ScriptFault::with_stack(
-            &why,
-            &stack,
-            &self.sources,
-            &self.origins(id),
-        ))
+        ScriptFault::BodyTooLarge(self.fault_text(id, &why, &stack))
+    }
+
+    /// Formats a fault of a task: its reason, the stack, and where the function of the task begins.
+    #[cold]
+    pub(super) fn fault_text(&self, id: TaskId, why: &str, stack: &str) -> String {
+        ScriptFault::with_stack(why, stack, &self.sources, &self.origins(id))
     }
 
     /// Returns where the function of a task begins.
