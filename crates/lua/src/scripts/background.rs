@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use mlua::{IntoLuaMulti, Lua, MultiValue, Thread as Coroutine, Value};
+use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Thread as Coroutine, Value};
 use pinion_engine::address::Address;
 use pinion_engine::clock::Now;
 
@@ -135,16 +135,31 @@ impl Scripts {
             ((!is_running).then(|| schedule.work.clone()), schedule.kind())
         };
         let Some(work) = begun else { return };
-        match vm.host().spawn(vm.lua(), work, kind, None) {
-            Ok((Some(id), _)) => {
-                if let Some(schedule) = vm.host().work.schedules.borrow_mut().get_mut(rank) {
-                    schedule.running = id;
-                }
-            }
-            Ok((None, why)) => self.log_background(kind.name(), &why.unwrap_or_default()),
-            Err(error) => self.log_background(kind.name(), &error.to_string()),
+        if let Some(id) = self.start_background(vm, work, kind, None)
+            && let Some(schedule) = vm.host().work.schedules.borrow_mut().get_mut(rank)
+        {
+            schedule.running = id;
+        }
+    }
+
+    /// Starts background work of a VM, which begins with a message if there is one. If that is not
+    /// possible, the reason is logged.
+    pub(super) fn start_background(
+        &mut self,
+        vm: &Rc<Vm>,
+        work: Function,
+        kind: WorkKind,
+        message: Option<Arc<ChannelMessage>>,
+    ) -> Option<TaskId> {
+        let (id, why) = match vm.host().spawn(vm.lua(), work, kind, message) {
+            Ok(outcome) => outcome,
+            Err(error) => (None, Some(error.to_string())),
+        };
+        if id.is_none() {
+            self.log_background(kind.name(), &why.unwrap_or_default());
         }
         self.settle(vm);
+        id
     }
 
     /// Resumes a task without a request.

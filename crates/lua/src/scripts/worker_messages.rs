@@ -59,15 +59,10 @@ impl Scripts {
             vm.host().deliver(&sent.message);
             self.settle(&vm);
             let work = vm.host().work.channels.borrow().get(&*sent.message.channel).cloned();
-            let Some(work) = work else { continue };
-            let message = Some(Arc::clone(&sent.message));
-            let kind = WorkKind::Listener;
-            match vm.host().spawn(vm.lua(), work, kind, message) {
-                Ok((Some(_), _)) => {}
-                Ok((None, why)) => self.log_background(kind.name(), &why.unwrap_or_default()),
-                Err(error) => self.log_background(kind.name(), &error.to_string()),
+            if let Some(work) = work {
+                let message = Some(Arc::clone(&sent.message));
+                self.start_background(&vm, work, WorkKind::Listener, message);
             }
-            self.settle(&vm);
         }
     }
 }
