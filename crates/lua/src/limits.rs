@@ -138,11 +138,11 @@ pub const FAILING_CPU_MAX_MS: u64 = 50;
 /// Most bytes of content that a handler takes as one string, unless it asks for more.
 pub const BODY_MAX_BYTES: u64 = 1024 * 1024;
 
-/// CPU that work beside requests may take. A pass over some data is more than a request should do,
+/// CPU that background work may take. A pass over some data is more than a request should do,
 /// and the requests of its worker wait for each turn of it.
 pub const BACKGROUND_CPU_MAX_MS: u64 = 1_000;
 
-/// The longest time that work beside requests may take in all: longer work is a job for `every`.
+/// The longest time that background work may take in all: longer work is a job for `every`.
 pub const BACKGROUND_WALL_MAX_MS: u64 = 600_000;
 
 /// Most tasks in one VM, requests that are being answered among them: about as many as a worker has
@@ -153,11 +153,11 @@ pub const TASKS_MAX: usize = 20_000;
 /// Most tasks in one VM where memory is very small: four for each connection that there may be.
 pub const SMALL_TASKS_MAX: usize = 1024;
 
-/// Pieces of work beside requests are at most this fraction of the tasks of a VM, so that requests
+/// Background tasks are at most this fraction of the tasks of a VM, so that requests
 /// find room.
 pub const BACKGROUND_DIVISOR: usize = 2;
 
-/// Most pieces of work beside requests in one VM.
+/// Most background tasks in one VM.
 pub const BACKGROUND_MAX: usize = TASKS_MAX / BACKGROUND_DIVISOR;
 
 /// Most pieces of work that one request, one run of a schedule, or one message may start. The
@@ -335,7 +335,7 @@ pub const MODULES_SHOWN_MAX: usize = 8;
 pub(crate) const STREAM_REGAIN_MS: u64 = 20_000;
 
 /// Most seconds that a route may set for itself, unless `--lua-time` is longer: an upload over a
-/// slow line, or a report that takes long. Longer work is work beside requests.
+/// slow line, or a report that takes long. Longer work belongs to the background.
 pub const ROUTE_TIME_MAX_S: u64 = 3600;
 
 /// Most bytes of content that a route may set for itself: beyond it, Lua's numbers cannot represent

@@ -337,7 +337,7 @@ impl Scripts {
         self.retire_vm(&script.0);
     }
 
-    /// Does the work beside requests that is due.
+    /// Does the background work that is due.
     #[inline]
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
         let now = connections.now();

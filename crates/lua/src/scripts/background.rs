@@ -1,4 +1,4 @@
-//! Work beside requests: the tasks that wait, and the schedules that are due.
+//! Background work: the tasks that wait, and the schedules that are due.
 
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
@@ -16,7 +16,7 @@ use crate::lua_job::LuaJobResult;
 use crate::task::{BackgroundTask, TaskId, Waits, WorkKind};
 use crate::vm::{self, CoroutineStep, ScriptFault, Vm, WaitOperation};
 
-/// The work of a worker beside requests.
+/// The background work of a worker.
 #[derive(Default)]
 pub(super) struct Background {
     /// Tasks that can go on.
@@ -64,7 +64,7 @@ impl Background {
 }
 
 impl Scripts {
-    /// Returns whether work beside requests has not ended.
+    /// Returns whether background work has not ended.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         // Unused connections to other servers have to be closed.
@@ -309,7 +309,7 @@ impl Scripts {
     }
 }
 
-/// The error of work beside requests that calls a function that only a handler has.
+/// The error of background work that calls a function that only a handler has.
 const ONLY_HANDLER: &str = "only the handler of a request can read its body and write its response";
 
 /// The values with which a coroutine goes on: its arguments, or the result of its wait. They become

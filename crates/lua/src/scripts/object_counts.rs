@@ -5,13 +5,13 @@ use std::rc::{Rc, Weak};
 use super::Scripts;
 use crate::vm::Vm;
 
-/// The numbers of objects that the scripts of a worker hold. Without requests and work beside them
+/// The numbers of objects that the scripts of a worker hold. Without requests and background work
 /// all of them become 0 in time, except the current scripts and their schedules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ObjectCounts {
     /// Requests that wait.
     pub requests: usize,
-    /// Requests and work beside them in the current scripts.
+    /// Requests and background work in the current scripts.
     pub tasks: usize,
     /// The timers of tasks. Those of tasks that have ended are dropped by the time they name.
     pub timers: usize,

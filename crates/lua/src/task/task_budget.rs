@@ -39,7 +39,7 @@ impl TaskBudget {
         self.memory_bytes = memory_bytes.min(whole.memory_bytes.max(self.memory_bytes));
     }
 
-    /// Returns the allowance of work beside requests, at least that of a request.
+    /// Returns the allowance of background work, at least that of a request.
     pub(crate) fn background(allowance: &Allowance) -> Self {
         let cpu_ms = allowance.cpu_ms.max(BACKGROUND_CPU_MAX_MS);
         Self { cpu: Duration::from_millis(cpu_ms), ..Self::of(allowance) }

@@ -53,7 +53,7 @@ impl WorkKind {
     }
 }
 
-/// The relation of work beside requests to the task that begins it.
+/// The relation of background work to the task that begins it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bond {
     /// A part of that task: it uses the budget of the task, and ends with it.

@@ -72,10 +72,10 @@ impl Host {
         }
     }
 
-    /// Begins work beside requests.
+    /// Begins background work.
     ///
     /// # Errors
-    /// Fails when there is too much work beside requests.
+    /// Fails when there is too much background work.
     pub(crate) fn spawn(
         &self,
         lua: &Lua,

@@ -58,7 +58,7 @@ pub(crate) struct Host {
     pub(crate) store: ScriptStore,
     /// The function that wraps bodies of coroutines, where variables can be closed (Lua 5.4).
     closing: RefCell<Option<Function>>,
-    /// The function that wraps work beside requests.
+    /// The function that wraps background work.
     pub(super) beside: RefCell<Option<Function>>,
     /// The names of the script's files, for log messages.
     pub(super) sources: RefCell<Arc<Sources>>,

@@ -17,7 +17,7 @@ pub(crate) enum LimitOwner {
     Start,
     /// A request, and the parts of its `gather`.
     Request,
-    /// Work beside requests.
+    /// Background work.
     Background,
     /// A program at the command line.
     Program,
@@ -169,7 +169,7 @@ pub(crate) fn time(wait: TimeLimitKind, wall_ms: u64, is_of_route: bool) -> Stri
     }
 }
 
-/// Returns the message of the time limit of work beside requests.
+/// Returns the message of the time limit of background work.
 pub(crate) fn background_time(allowance: &Allowance) -> String {
     let seconds = background_wall_ms(allowance) as f64 / 1000.0;
     format!(
@@ -195,7 +195,7 @@ pub(crate) fn never_done(awaited: Awaited, wall_ms: u64) -> String {
     }
 }
 
-/// Returns the time limit of work beside requests, in milliseconds: at least that of a request.
+/// Returns the time limit of background work, in milliseconds: at least that of a request.
 pub(crate) fn background_wall_ms(allowance: &Allowance) -> u64 {
     allowance.wall_ms.max(BACKGROUND_WALL_MAX_MS)
 }
