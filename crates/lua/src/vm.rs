@@ -2,7 +2,9 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `host` | the state of a VM outside of Lua; functions for requests, responses and routes |
+//! | `host` | the state of a VM outside of Lua, and the installation of all functions |
+//! | `registration` | `pinion.get`, `pinion.use` and others, which register handlers |
+//! | `requests`, `responses` | `req` and `res` |
 //! | `pending_work` | operations that functions have recorded for the owner of the VM |
 //! | `background_work` | tasks that begin, wake and end, and schedules |
 //! | `request_content` | `req:body`, `req:form` and others |
@@ -31,7 +33,10 @@ mod limit_messages;
 mod messages;
 mod pending_work;
 mod processes;
+mod registration;
 mod request_content;
+mod requests;
+mod responses;
 mod route_limits;
 mod script_fault;
 mod sessions;

@@ -1,5 +1,5 @@
-//! The functions that the part of the runtime which is written in Lua calls: requests, responses
-//! and routes.
+//! The state that the functions of a VM and its owner share, and the installation of all functions
+//! that the part of the runtime which is written in Lua calls.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -7,10 +7,7 @@ use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mlua::{
-    Function, LightUserData, Lua, LuaString, MultiValue, Result, Table, Thread as Coroutine, Value,
-};
-
+use mlua::{Function, LightUserData, Lua, LuaString, Result, Table, Thread as Coroutine, Value};
 use pinion_client::http_client::RequestId;
 use pinion_engine::clock::Now;
 use pinion_programs::program_run::RunId;
@@ -22,18 +19,18 @@ use super::written_text::{STAMPS, WrittenText};
 use super::{CoroutineStep, RouteLimits, Unsent, WaitOperation, WrittenPieces};
 use super::{
     background_work, blocking_jobs, fetches, files, function_origin, kept_values, messages,
-    processes, route_limits, sessions, store, subscriptions,
+    processes, registration, request_content, requests, responses, route_limits, sessions, store,
+    subscriptions,
 };
-use crate::body::urlencoded;
 use crate::clock::Clock;
 use crate::fetch::Fetch;
+use crate::library;
 use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX, FEW_PIECES, MANY_PIECES};
-use crate::router::{self, Router};
+use crate::router::Router;
 use crate::sandbox;
 use crate::source_names::Sources;
-use crate::task::{TaskId, Tasks};
+use crate::task::Tasks;
 use crate::task_owned::TaskOwned;
-use crate::{cookie, library};
 
 /// The state that the functions of a VM and its owner share.
 pub(crate) struct Host {
@@ -253,10 +250,10 @@ pub(super) fn install(
     table.raw_set("COROUTINES_DEPTH_MAX", COROUTINES_DEPTH_MAX)?;
     table.raw_set("libraries", libraries(lua, host)?)?;
     table.raw_set("alone", alone)?;
-    requests(lua, host, &table)?;
-    super::request_content::install(lua, host, &table)?;
-    answers(lua, host, &table)?;
-    registering(lua, host, &table)?;
+    requests::install(lua, host, &table)?;
+    request_content::install(lua, host, &table)?;
+    responses::install(lua, host, &table)?;
+    registration::install(lua, host, &table)?;
     function_origin::install(lua, host, &table)?;
     function_origin::install_awaited(lua, host, &table)?;
     background_work::install(lua, host, &table)?;
@@ -330,133 +327,6 @@ pub(crate) fn relaxed<T>(lua: &Lua, make: impl FnOnce() -> Result<T>) -> Result<
     let made = make();
     lua.set_memory_limit(limit)?;
     made
-}
-
-fn requests(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
-    let of = Rc::clone(host);
-    let request = move |lua: &Lua, (id, key): (TaskId, Value)| -> Result<MultiValue> {
-        let Value::String(key) = key else { return Ok(MultiValue::new()) };
-        relaxed(lua, || {
-            let (router, mut tasks) = (of.router.borrow(), of.tasks.borrow_mut());
-            let values = match tasks.request(id) {
-                Some(task) => [task.request.value(lua, &router, &key.as_bytes())?, Value::Nil],
-                None => [Value::Nil, Value::String(lua.create_string(OVER)?)],
-            };
-            Ok(MultiValue::from_iter(values))
-        })
-    };
-    table.raw_set("request", lua.create_function(request)?)?;
-    let of = Rc::clone(host);
-    let field = move |lua: &Lua, (id, name): (TaskId, LuaString)| -> Result<_> {
-        relaxed(lua, || match of.tasks.borrow_mut().request(id) {
-            Some(task) => Ok((task.request.field(lua, &name.as_bytes())?, None)),
-            None => Ok((None, Some(OVER))),
-        })
-    };
-    table.raw_set("request_field", lua.create_function(field)?)?;
-    let parse = |lua: &Lua, text: LuaString| urlencoded::table(lua, &text.as_bytes());
-    table.raw_set("parse_form", lua.create_function(parse)?)
-}
-
-fn answers(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
-    let of = Rc::clone(host);
-    let status = move |_: &Lua, (id, status): (TaskId, Value)| -> Result<Option<String>> {
-        let mut tasks = of.tasks.borrow_mut();
-        let Some(task) = tasks.request(id) else { return Ok(Some(OVER.to_owned())) };
-        let number = status.as_f64().or_else(|| status.as_i64().map(|status| status as f64));
-        Ok(match number {
-            Some(number) => task.answer.set_status(number).err(),
-            None => Some(format!(
-                "bad argument #1 to 'res:status' (number expected, got {})",
-                status.type_name()
-            )),
-        })
-    };
-    table.raw_set("set_status", lua.create_function(status)?)?;
-    let of = Rc::clone(host);
-    type Line = (TaskId, LuaString, Option<LuaString>, bool);
-    let field = move |_: &Lua, (id, name, value, is_more): Line| -> Result<Option<String>> {
-        let mut tasks = of.tasks.borrow_mut();
-        let Some(task) = tasks.request(id) else { return Ok(Some(OVER.to_owned())) };
-        let Some(value) = value else {
-            task.answer.remove(&name.as_bytes());
-            return Ok(None);
-        };
-        Ok(task.answer.field(&name.as_bytes(), &value.as_bytes(), !is_more).err())
-    };
-    table.raw_set("set_field", lua.create_function(field)?)?;
-    let of = Rc::clone(host);
-    let fields = move |_: &Lua, id: TaskId| {
-        Ok(of.tasks.borrow_mut().request(id).is_some_and(|task| task.answer.has_fields()))
-    };
-    table.raw_set("has_fields", lua.create_function(fields)?)?;
-    let of = Rc::clone(host);
-    let compressed = move |_: &Lua, (id, is_wanted): (TaskId, bool)| {
-        let mut tasks = of.tasks.borrow_mut();
-        let Some(task) = tasks.request(id) else { return Ok(Some(OVER)) };
-        task.is_compressed = is_wanted;
-        Ok(None)
-    };
-    table.raw_set("set_compressed", lua.create_function(compressed)?)?;
-    type Cookie = (Value, Value, Option<Table>);
-    let cookie = |_: &Lua, (name, value, options): Cookie| -> Result<Outcome<String>> {
-        Ok(or_why(cookie::text(&name, &value, options.as_ref())))
-    };
-    table.raw_set("cookie", lua.create_function(cookie)?)
-}
-
-const STARTED: &str =
-    "register routes and middleware while the main script starts, not in a handler";
-
-fn registering(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
-    let of = Rc::clone(host);
-    let route = move |_: &Lua, (method, pattern): (Option<String>, LuaString)| {
-        if of.has_started.get() {
-            return Ok((None, Some(STARTED.to_owned())));
-        }
-        let pattern = pattern.to_string_lossy();
-        let added = of.router.borrow_mut().add(method.as_deref(), &pattern);
-        Ok(or_why(added.map_err(|error| format!("{pattern:?}: {error}"))))
-    };
-    table.raw_set("route", lua.create_function(route)?)?;
-    let foreign = |_: &Lua, pattern: LuaString| {
-        let pattern = pattern.to_string_lossy();
-        let found = router::foreign_parameter(&pattern);
-        Ok(found.map_or((None, None), |(text, instead)| (Some(text.to_owned()), Some(instead))))
-    };
-    table.raw_set("foreign_parameter", lua.create_function(foreign)?)?;
-    let of = Rc::clone(host);
-    let warn = move |_: &Lua, text: LuaString| {
-        of.warnings.borrow_mut().push(harmless(&text.to_string_lossy()));
-        Ok(())
-    };
-    table.raw_set("warn", lua.create_function(warn)?)?;
-    let of = Rc::clone(host);
-    let group = move |_: &Lua, prefix: LuaString| {
-        if of.has_started.get() {
-            return Ok(Some(STARTED.to_owned()));
-        }
-        let prefix = prefix.to_string_lossy();
-        Ok(router::check_prefix(&prefix).err().map(|error| format!("{prefix:?}: {error}")))
-    };
-    table.raw_set("group", lua.create_function(group)?)?;
-    let is_below = |_: &Lua, (prefix, path): (LuaString, LuaString)| {
-        Ok(router::is_below_prefix(&prefix.to_string_lossy(), &path.to_string_lossy()))
-    };
-    table.raw_set("is_below", lua.create_function(is_below)?)?;
-    let of = Rc::clone(host);
-    let special = move |_: &Lua, name: LuaString| {
-        if of.has_started.get() {
-            return Ok(Some(STARTED));
-        }
-        for handler in Handler::ALL {
-            if *handler.name().as_bytes() == *name.as_bytes() {
-                of.specials.set(of.specials.get() | handler.bit());
-            }
-        }
-        Ok(None)
-    };
-    table.raw_set("special", lua.create_function(special)?)
 }
 
 /// Writes one line to the log, whatever the script has put into it.
