@@ -188,7 +188,7 @@ impl Vm {
         }
         let messages = ByteQuota::new(place.memory().messages_bytes);
         host.work.messages.replace(Arc::new(messages));
-        host.work.place.replace(place);
+        host.work.worker_site.replace(place);
         host.work.folders.replace(program.folders().clone());
         host.work.key.replace(program.key().cloned());
         let steps = StepsLeft::new(DEFAULT_STEPS);
@@ -289,7 +289,7 @@ impl Vm {
 
     /// Returns the site of the script.
     pub(crate) fn site(&self) -> ScriptSite {
-        self.host.work.place.borrow().site.clone()
+        self.host.work.worker_site.borrow().site.clone()
     }
 
     /// Retires the VM: nothing begins in it any more except at the request of its living tasks.

@@ -13,7 +13,7 @@ use crate::lua_job::LuaJob;
 
 /// Adds these functions to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
-    let limits = host.work.place.borrow().memory().passwords;
+    let limits = host.work.worker_site.borrow().memory().passwords;
     let hash = move |password: LuaString| {
         let password = password.as_bytes().to_vec();
         BlockingJob::passwords(password.len(), move || match hash_password(&password, &limits) {

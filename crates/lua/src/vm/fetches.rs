@@ -95,7 +95,7 @@ impl Host {
             let path = socket.to_str().map_err(|_| "the socket's path is not UTF-8".to_owned())?;
             url = url.over_socket(Path::new(&*path)).map_err(|error| error.to_string())?;
         }
-        let settings = self.work.place.borrow().site.fetch_settings().clone();
+        let settings = self.work.worker_site.borrow().site.fetch_settings().clone();
         let whole = |number: f64| number as u64;
         let content = match body {
             None if *is_pieces => RequestBody::Pieces { length: length.map(whole) },
@@ -104,7 +104,7 @@ impl Host {
         };
         let timeout_ms = timeout.map_or(REQUEST_TIMEOUT_MS, |s| (s * 1000.0) as u64).max(1);
         Ok(ClientRequest {
-            site: self.work.place.borrow().site.number(),
+            site: self.work.worker_site.borrow().site.number(),
             method: (&*method).into(),
             url,
             fields: fields.as_ref().map_or(Ok(OwnedFields::default()), owned_fields)?,
@@ -312,7 +312,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("fetch_close", lua.create_function(close)?)?;
     let of = Rc::clone(host);
     let secret = move |lua: &Lua, name: LuaString| {
-        let place = of.work.place.borrow();
+        let place = of.work.worker_site.borrow();
         match place.site.secrets().get(&name.to_string_lossy()) {
             Ok(value) => Ok((Some(lua.create_string(value)?), None)),
             Err(why) => Ok((None, Some(why))),

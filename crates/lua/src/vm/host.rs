@@ -302,7 +302,7 @@ fn libraries(lua: &Lua, host: &Host) -> Result<Table> {
     let libraries = lua.create_table()?;
     libraries.raw_set("version", env!("CARGO_PKG_VERSION"))?;
     library::install(lua, &libraries, &host.clock)?;
-    let (site, key) = (host.work.place.borrow().site.clone(), host.work.key.take());
+    let (site, key) = (host.work.worker_site.borrow().site.clone(), host.work.key.take());
     let crypto: Table = libraries.raw_get("crypto")?;
     crypto.raw_set("key", library::crypto::of_site(lua, site, key)?)?;
     Ok(libraries)

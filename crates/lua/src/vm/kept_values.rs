@@ -12,7 +12,7 @@ use crate::copied_value::CopiedValue;
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let keep = move |_: &Lua, (name, value): (LuaString, Value)| {
-        let place = of.work.place.borrow();
+        let place = of.work.worker_site.borrow();
         let outcome =
             CopiedValue::of(&value).and_then(|value| place.keep(&name.to_string_lossy(), value));
         Ok(outcome.err())
@@ -20,13 +20,13 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("keep", lua.create_function(keep)?)?;
     let of = Rc::clone(host);
     let count = move |_: &Lua, (name, by): (LuaString, f64)| {
-        let place = of.work.place.borrow();
+        let place = of.work.worker_site.borrow();
         Ok(or_why(place.site.counters().add(&name.as_bytes(), by as i64)))
     };
     table.raw_set("count", lua.create_function(count)?)?;
     let of = Rc::clone(host);
     let kept = move |lua: &Lua, name: LuaString| {
-        let place = of.work.place.borrow();
+        let place = of.work.worker_site.borrow();
         let kept = place.kept();
         kept.get(&name.to_string_lossy()).map_or(Ok(Value::Nil), |value| value.to_lua(lua))
     };

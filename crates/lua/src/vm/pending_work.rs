@@ -58,7 +58,7 @@ pub(crate) struct PendingWork {
     pub(crate) begun_operations: RefCell<Vec<(OperationId, TaskId)>>,
     pub(crate) ended_operations: RefCell<Vec<OperationId>>,
     /// The site and worker of the script, and the state that outlives the script.
-    pub(crate) place: RefCell<WorkerSite>,
+    pub(crate) worker_site: RefCell<WorkerSite>,
 }
 
 impl PendingWork {

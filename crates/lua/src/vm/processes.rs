@@ -31,7 +31,7 @@ impl Host {
     fn process_start(&self, arguments: &Arguments) -> std::result::Result<u64, StartFault> {
         let (name, arguments, has_input, timeout) = arguments;
         let name = name.to_string_lossy();
-        let programs = self.work.place.borrow().site.programs().clone();
+        let programs = self.work.worker_site.borrow().site.programs().clone();
         let start = programs.get(&name).map_err(StartFault::Unknown)?;
         let owner = self.outgoing_owner();
         if self.processes.borrow().count_of(owner) >= PROGRAMS_PER_TASK_MAX {

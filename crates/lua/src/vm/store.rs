@@ -147,7 +147,7 @@ impl Host {
 
     fn store_client(&self) -> std::result::Result<StoreClient, String> {
         let now_ms = self.clock.now().unix_ms;
-        let (store, access) = match self.work.place.borrow().store() {
+        let (store, access) = match self.work.worker_site.borrow().store() {
             ScriptStoreChoice::Absent => return Err(NO_STORE.to_owned()),
             ScriptStoreChoice::OfServer(access) => {
                 (Arc::clone(&access.store), Some(access.clone()))
