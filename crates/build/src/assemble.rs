@@ -6,9 +6,10 @@
 
 mod entries;
 mod listings;
-mod previous;
+mod previous_assets;
+mod stored_contents;
 
-pub use previous::Earlier;
+pub use previous_assets::Earlier;
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -19,25 +20,25 @@ use pinion_archive::{BodyRef, Digest, External, NewOrigin, WriteError, Writer};
 use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
 
-use crate::carry::{CarriedBody, Carrier};
-use crate::code::Code;
+use crate::assemble::stored_contents::{ContentForm, ContentId, Contents};
+use crate::coding_rules::{ListId, Lists};
 use crate::codings::{self, CodingLevel};
-use crate::contents::{ContentForm, ContentId, Contents};
 use crate::error::{BuildError, FileProblem, Reason};
 use crate::fields::FieldBlocks;
 use crate::limits::{HELD_MAX_BYTES, MODIFIED_MIN, SLOWEST};
-use crate::lists::{ListId, Lists};
 use crate::media::{MediaType, is_packed};
-use crate::names::Globs;
 use crate::options::Options;
+use crate::process_file::{Body, Coded, Codings, Product, Tried};
 use crate::report::{BuildReport, FileReport};
 use crate::reuse::Reuse;
+use crate::reuse_in_kernel::{CarriedBody, Carrier};
 use crate::rules::Rules;
-use crate::source::{OpenSource, Stamp};
-use crate::stamps::{FoundIn, Notes};
+use crate::site_code::Code;
 use crate::summary::{CodingSummary, Slow, Summary, Warning};
+use crate::walk::names::Globs;
+use crate::walk::open_source::{OpenSource, Stamp};
+use crate::walk::stat_cache::{FoundIn, Notes};
 use crate::walk::{SourceFile, relative};
-use crate::work::{Body, Coded, Codings, Product, Tried};
 
 /// An archive that is being written.
 pub(crate) struct Assembly<'a, W: Write + Seek> {

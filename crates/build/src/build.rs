@@ -11,27 +11,27 @@ use std::time::Instant;
 use pinion_archive::WriteError;
 
 use crate::assemble::{Assembly, Earlier};
-use crate::carry::Carrier;
-use crate::code::{self, Code};
-use crate::dynamic::{self, CodeFile};
+use crate::coding_rules::Lists;
+use crate::dynamic_site::{self, CodeFile};
 use crate::encode::Encoders;
 use crate::error::BuildError;
-use crate::keys;
 use crate::limits::{BATCH_BYTES_MAX, BATCH_FILES_MAX, WINDOW_MAX_BYTES, WINDOW_MIN_BYTES};
-use crate::lists::Lists;
-use crate::names::Names;
+use crate::name_warnings;
 use crate::options::Options;
 use crate::pipeline;
 use crate::precompressed::Precompressed;
+use crate::process_file::{BuildState, Claims};
 use crate::progress::{Progress, WorkMeter};
 use crate::reuse::Reuse;
+use crate::reuse_in_kernel::Carrier;
 use crate::rules::{Rules, SitePaths};
-use crate::shape::{Main, Walked, Walls};
-use crate::site_doubts;
-use crate::stamps::{KnownFile, Notes, Stamps};
+use crate::site_code::{self, Code};
+use crate::site_layout::{Main, Walked, Walls};
 use crate::summary::{Summary, Warning};
+use crate::url_plan;
+use crate::walk::names::Names;
+use crate::walk::stat_cache::{KnownFile, Notes, Stamps};
 use crate::walk::{FileId, FoundFiles, Selection, SourceFile, walk};
-use crate::work::{BuildState, Claims};
 
 /// An archive that was built.
 #[derive(Debug)]
@@ -171,8 +171,8 @@ fn doubts(
     rules: &Rules,
     code: &Code,
 ) -> Vec<Warning> {
-    let mut doubts = site_doubts::doubts(found, options);
-    doubts.extend(code::doubts(found, code));
+    let mut doubts = name_warnings::doubts(found, options);
+    doubts.extend(site_code::doubts(found, code));
     doubts.extend(unused_patterns(names, options));
     doubts.extend(rules.warnings.iter().cloned());
     doubts
@@ -186,7 +186,7 @@ fn known(stamps: Option<Stamps>, found: &FoundFiles, reuse: &Reuse) -> Vec<Known
 fn tell_found(found: &FoundFiles, progress: &dyn Progress) {
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
-    let (links, shape) = (found.links.clone(), dynamic::shape(found));
+    let (links, shape) = (found.links.clone(), dynamic_site::shape(found));
     progress.walked(Walked { links, code: code_paths(&found.code), shape });
 }
 
@@ -196,14 +196,14 @@ fn code_within_walls(
     found: &FoundFiles,
     options: &Options,
 ) -> Result<(Code, Walls), BuildError> {
-    let mut now = Walls { shape: dynamic::shape(found), main: Main::None };
+    let mut now = Walls { shape: dynamic_site::shape(found), main: Main::None };
     // The check comes first, so that no file is read in a role that it must not have.
     if let Some(before) = options.follows
         && !now.shape.may_follow(before.shape)
     {
         return Err(BuildError::Lost { before, now });
     }
-    let code = code::read(source, found)?;
+    let code = site_code::read(source, found)?;
     let errors = options.check_code.map_or_else(Vec::new, |check| check(source, &code));
     if !errors.is_empty() {
         return Err(BuildError::Code(errors));
@@ -279,13 +279,13 @@ pub(crate) fn rules(
     let mut rules = Rules::read(source, found.content, &found.rules, options, left_out)?;
     let keys = || found.files.iter().map(|file| &*file.key);
     if let Some(page) = &options.single_page
-        && !keys().any(|key| key == keys::of_path(page))
+        && !keys().any(|key| key == url_plan::of_path(page))
     {
         return Err(BuildError::SinglePage(page.clone()));
     }
     if !rules.redirects.is_empty() {
         let keys: Vec<&[u8]> = keys().collect();
-        let plan = keys::plan(&keys, options.conventions(&rules));
+        let plan = url_plan::plan(&keys, options.conventions(&rules));
         let site = SitePaths::of(&keys, &plan, options);
         if options.has_fallback_server {
             rules.check_rewrites_of_everything(options.lax_rules)?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pinion_archive::{Damage, WriteError};
 
 use crate::rules::RuleError;
-use crate::shape::{Shape, Walls};
+use crate::site_layout::{Shape, Walls};
 
 /// The reason why no archive was built. Displays as one line.
 #[derive(Debug, thiserror::Error)]

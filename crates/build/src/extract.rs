@@ -2,22 +2,22 @@
 //!
 //! | Step | Module | Does |
 //! |---|---|---|
-//! | 1 | `layout` | entries → files with their names; entries that cannot be files are reported |
+//! | 1 | `entry_files` | entries → files with their names; others are reported |
 //! | 2 | `redirects` | redirects, rewrites and rules → the lines of `_redirects` |
-//! | 3 | `fields` | the fields of an imported archive → the lines of `_headers` |
-//! | 4 | `names` | which switches a build needs, so that it gives files no more names |
-//! | 5 | `code` | the code of a dynamic site → files, beside its content if there was some |
-//! | 6 | `tree` | files below one folder and nowhere else, whole or not at all |
+//! | 3 | `headers_file` | the fields of an imported archive → the lines of `_headers` |
+//! | 4 | `build_switches` | which switches a build needs, so that it gives files no more names |
+//! | 5 | `code_paths` | the code of a dynamic site → files, beside its content if there was some |
+//! | 6 | `output_folder` | files below one folder and nowhere else, whole or not at all |
 //!
 //! Every entry is looked at before anything is written. Further names of a file are left to the
 //! next build, which makes them anew.
 
-mod code;
-mod fields;
-mod layout;
-mod names;
-mod redirects;
-mod tree;
+mod build_switches;
+mod code_paths;
+mod entry_files;
+mod headers_file;
+mod output_folder;
+mod redirects_file;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,14 +29,14 @@ use pinion_archive::{Archive, ArchivePart, Code, Damage, Digests, Entry, Fault};
 use crate::error::ShownPath;
 use crate::progress::Progress;
 
-use code::Places;
-use fields::{Answers, Headers};
-use layout::ExtractLayout;
-use names::Names;
-use tree::Tree;
+use build_switches::Names;
+use code_paths::Places;
+use entry_files::ExtractLayout;
+use headers_file::{Answers, Headers};
+use output_folder::Tree;
 
-pub use fields::{Difference, DifferenceReason};
-pub use layout::{ExtractRefusal, RefusalReason};
+pub use entry_files::{ExtractRefusal, RefusalReason};
+pub use headers_file::{Difference, DifferenceReason};
 
 /// The file of the rules.
 const REDIRECTS: &[u8] = b"/_redirects";
@@ -177,13 +177,13 @@ impl Extraction<'_> {
     fn look(&mut self) -> Result<(), ExtractError> {
         let (mut files, mut bytes) = (0, 0);
         let mut has_file = false;
-        let imported = layout::is_imported(&self.archive)?;
-        self.extracted.flags = layout::flags(&self.archive)?;
+        let imported = entry_files::is_imported(&self.archive)?;
+        self.extracted.flags = entry_files::flags(&self.archive)?;
         let (mut answers, mut names) = (Answers::default(), Names::default());
         let mut entries = self.archive.entries();
         while let Some(entry) = entries.next_entry()? {
-            if redirects::is_line(&entry) {
-                let line = redirects::line_of_entry(&self.archive, &entry)?;
+            if redirects_file::is_line(&entry) {
+                let line = redirects_file::line_of_entry(&self.archive, &entry)?;
                 let line = self.line(entry.path(), line);
                 self.lines.text.push_str(&line);
                 if imported {
@@ -204,9 +204,9 @@ impl Extraction<'_> {
             if let Some(file) = file {
                 files += 1;
                 bytes += entry.representation(0).map_or(0, |form| form.bytes());
-                has_file |= layout::is_redirects_file(&entry);
+                has_file |= entry_files::is_redirects_file(&entry);
                 self.places.take(&file);
-                if imported && layout::is_page(&entry) {
+                if imported && entry_files::is_page(&entry) {
                     names.take(&self.archive, &file)?;
                 }
             }
@@ -220,7 +220,7 @@ impl Extraction<'_> {
         let mut is_first = true;
         for rule in self.archive.rules().iter() {
             is_first &= rule.is_forced();
-            let line = Some(redirects::line_of_rule(&rule));
+            let line = Some(redirects_file::line_of_rule(&rule));
             let line = self.line(format!("rule {}", rule.number()).as_bytes(), line);
             let lines = if is_first { &mut self.lines.first } else { &mut self.lines.text };
             lines.push_str(&line);
@@ -249,7 +249,7 @@ impl Extraction<'_> {
     /// noted.
     fn line(&mut self, path: &[u8], line: Option<Result<String, &'static str>>) -> String {
         let archive = self.archive;
-        match line.map(|line| line.and_then(|line| redirects::readable(&archive, line))) {
+        match line.map(|line| line.and_then(|line| redirects_file::readable(&archive, line))) {
             Some(Ok(line)) => {
                 self.extracted.redirects += 1;
                 line
@@ -270,7 +270,7 @@ impl Extraction<'_> {
                 Ok(Some(path)) => {
                     let body = self.body(&entry)?;
                     let bytes = body.len() as u64;
-                    let is_rules = layout::is_rules_file(&entry);
+                    let is_rules = entry_files::is_rules_file(&entry);
                     // For a file from 1970 a build gives no time either.
                     let modified = entry.modified().unwrap_or(0);
                     let modified = Some(modified).filter(|_| !is_rules);
@@ -278,12 +278,12 @@ impl Extraction<'_> {
                     self.extracted.rules_files += u64::from(is_rules);
                     self.extracted.files += u64::from(!is_rules);
                     self.extracted.bytes += bytes;
-                    self.extracted.fallback_pages += u64::from(layout::is_fallback(&entry));
+                    self.extracted.fallback_pages += u64::from(entry_files::is_fallback(&entry));
                     self.progress.advanced(self.extracted.files, self.extracted.bytes);
                 }
-                _ if redirects::is_line(&entry) => {}
+                _ if redirects_file::is_line(&entry) => {}
                 _ if self.layout.is_previous(&entry) => self.extracted.previous_assets += 1,
-                Ok(None) if layout::is_page(&entry) => self.extracted.aliases += 1,
+                Ok(None) if entry_files::is_page(&entry) => self.extracted.aliases += 1,
                 Ok(None) | Err(_) => {}
             }
             if self.progress.cancelled() {

@@ -8,29 +8,29 @@
 //!
 //! | Evidence | Module |
 //! |---|---|
-//! | the name has 16 or more hexadecimal digits in a row | [`part`] |
-//! | a part of the name is the beginning of a digest of the content | [`content`] |
-//! | most files of the folder have a random part of one length in one position | [`group`] |
-//! | the folder is an output folder of a known tool | [`tools`] |
+//! | the name has 16 or more hexadecimal digits in a row | [`name_part`] |
+//! | a part of the name is the beginning of a digest of the content | [`content_digest`] |
+//! | most files of the folder have a random part of one length in one position | [`name_group`] |
+//! | the folder is an output folder of a known tool | [`build_tools`] |
 //! | `--immutable` names the file | here |
 
-mod content;
-mod group;
-mod part;
-mod tools;
-mod words;
+mod build_tools;
+mod content_digest;
+mod name_group;
+mod name_part;
+mod word_or_hash;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 
-use crate::names::Globs;
-use group::{FileGroup, NameForm};
-use part::{has_long_hash, parts, stem_of};
+use crate::walk::names::Globs;
+use name_group::{FileGroup, NameForm};
+use name_part::{has_long_hash, parts, stem_of};
 
-pub(crate) use content::{is_named_by_content, may_be_named_by_content};
-pub(crate) use part::is_asset;
+pub(crate) use content_digest::{is_named_by_content, may_be_named_by_content};
+pub(crate) use name_part::is_asset;
 
 /// A file that may have a fingerprint in its name.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ pub(crate) fn decide<'a>(
     for asset in &assets {
         folders.entry(split_name(asset.key).0).or_default().push(*asset);
     }
-    let witnessed = tools::witnessed(&assets);
+    let witnessed = build_tools::witnessed(&assets);
     drop(assets);
     for (folder, assets) in folders {
         decide_folder(folder, &assets, &witnessed, &mut decided);
@@ -88,7 +88,7 @@ pub(crate) fn decide<'a>(
 fn decide_folder(
     folder: &[u8],
     assets: &[Asset<'_>],
-    witnessed: &tools::Witnessed<'_>,
+    witnessed: &build_tools::Witnessed<'_>,
     decided: &mut [bool],
 ) {
     let mut groups: HashMap<NameForm, FileGroup<'_>> = HashMap::new();

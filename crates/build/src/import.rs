@@ -2,19 +2,19 @@
 //!
 //! | Step | Module | Does |
 //! |---|---|---|
-//! | 1 | `plan` | references → pages, fallback pages, redirects and rules, in our order |
-//! | 2 | `answers` | blocks of fields → status, type, coding, fields |
-//! | 3 | `contents` | stored forms → the content itself |
-//! | 4 | `write` | all of it → an archive |
+//! | 1 | `archive_plan` | references → pages, fallback pages, redirects and rules, in our order |
+//! | 2 | `reference_responses` | blocks of fields → status, type, coding, fields |
+//! | 3 | `decoded_contents` | stored forms → the content itself |
+//! | 4 | `write_archive` | all of it → an archive |
 //!
 //! Features that our server has anyway are not carried over: redirects between the two slash forms
 //! of a path, and the names of folder indexes and short paths become aliases of the file they
 //! repeat.
 
-mod answers;
-mod contents;
-mod plan;
-mod write;
+mod archive_plan;
+mod decoded_contents;
+mod reference_responses;
+mod write_archive;
 
 use std::fs::File;
 use std::path::Path;
@@ -29,8 +29,8 @@ use crate::progress::Progress;
 use crate::publish::published;
 use crate::summary::CodingSummary;
 
-pub use contents::ContentFault;
-pub use plan::{Leftover, LeftoverReason};
+pub use archive_plan::{Leftover, LeftoverReason};
+pub use decoded_contents::ContentFault;
 
 /// The reason why no archive was made of another one.
 #[derive(Debug, thiserror::Error)]
@@ -103,8 +103,8 @@ pub fn import_file(
 ) -> Result<Imported, ImportError> {
     let begin = Instant::now();
     let archive = Archive::open(cdb)?;
-    let plan = plan::plan(&archive)?;
-    let write = |file: &File, _: &Path| write::write(plan, options, file, progress);
+    let plan = archive_plan::plan(&archive)?;
+    let write = |file: &File, _: &Path| write_archive::write(plan, options, file, progress);
     let (imported, _) = published(out, options.force, write)?;
     Ok(Imported { elapsed: begin.elapsed(), ..imported })
 }

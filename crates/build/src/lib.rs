@@ -5,31 +5,34 @@
 //!
 //! | Step | Module | Does |
 //! |---|---|---|
-//! | 1 | `walk`, `names` | folder → sorted list of files; links followed; every problem named |
+//! | 1 | `walk` | folder → sorted list of files; links followed; every problem named |
+//! |   | `walk::names` | the names that a build leaves out |
 //! | 2 | [`rules`] | `_redirects`, `_headers` → entries, rules to be walked, fields of each URL |
-//! |   | `dynamic`, `code` | code → set apart from the content, and templates proven |
-//! |   | `eighties` | the files of a site of 80s that are no code |
+//! |   | `dynamic_site`, `site_code` | code → set apart from the content, and templates proven |
+//! |   | `compat_80s` | the files of a site of 80s that are no code |
 //! | 3 | `pipeline` | list → results in the same order, on all cores, bounded in bytes |
-//! | 4 | `source` | path → content that did not change while it was read |
-//! |   | `stamps` | which files need not be read, because they have not changed |
+//! | 4 | `walk::open_source` | path → content that did not change while it was read |
+//! |   | `walk::stat_cache` | which files need not be read, because they have not changed |
 //! | 5 | `media` | name and content → media type |
 //! |   | `precompressed` | content that lies in the folder in a coding → content |
-//! | 6 | `encode` | content → gzip, br, zstd, where that pays; `lists`, `codings`: which |
+//! | 6 | `encode` | content → gzip, br, zstd, where that pays |
+//! |   | `codings`, `coding_rules` | which codings a file is tried in |
 //! |   | `reuse`, `decode` | the same from an older archive, checked |
-//! |   | `carry` | the same, copied by the kernel, from one that is our own work |
-//! | 7 | `assemble`, `contents` | results → bodies, shared blocks, entities with their tags |
-//! | 8 | `keys` | paths → aliases: `/dir/`, `/name`; pages for missing resources |
+//! |   | `reuse_in_kernel` | the same, copied by the kernel, from one that is our own work |
+//! | 7 | `assemble` | results → bodies, shared blocks, entities with their tags |
+//! | 8 | `url_plan` | paths → aliases: `/dir/`, `/name`; pages for missing resources |
 //! |   | `listing` | files → the listing of a folder (`--listing`), as a page and as JSON |
-//! | 9 | `place`, `publish` | a file appears under its name complete, or not at all |
-//! |   | `draft` | an incomplete file, under another name until its process ends: [`DraftFile`] |
+//! | 9 | `output_path`, `publish` | a file appears under its name complete, or not at all |
+//! |   | `draft_file` | an incomplete file, under another name until its process ends |
 //!
-//! `examine` takes steps 1 and 2 alone. `site_doubts` finds names with an unintended meaning.
-//! `extract` makes a folder of an archive again. `import` makes such an archive of one of
-//! kawipiko's, from step 5 on.
+//! `build` has the steps in their order. `process_file` is the work of one worker for one file
+//! (steps 4 to 6). `examine_folder` takes steps 1 and 2 alone. `name_warnings` finds names with an
+//! unintended meaning, and `site_layout` what a served site must not lose. `extract` makes a folder
+//! of an archive again. `import` makes such an archive of one of kawipiko's, from step 5 on.
 //!
 //! [`limits`] names every bound. `fields` holds the response fields, `fingerprint` finds the names
-//! that change with their content, `work` is the work of one worker for one file (steps 4 to 6),
-//! [`BuildReport`] shows where the bytes are, [`figures`] writes numbers.
+//! that change with their content, [`BuildReport`] shows where the bytes are, [`number_format`]
+//! writes numbers.
 //!
 //! `build` runs the steps in their order. `options` has the options of a build, `progress` reports
 //! its progress, and `error` has its errors, by their origin. `summary` has the result of a build,
@@ -50,46 +53,42 @@
 
 mod assemble;
 mod build;
-mod carry;
-mod code;
+mod coding_rules;
 mod codings;
-mod contents;
+mod compat_80s;
 mod decode;
-mod draft;
-mod dynamic;
-mod eighties;
+mod draft_file;
+mod dynamic_site;
 mod encode;
 mod error;
-mod examine;
+mod examine_folder;
 mod extract;
 mod fields;
-pub mod figures;
 mod fingerprint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod import;
-mod keys;
 pub mod limits;
 mod listing;
-mod lists;
 mod media;
-mod names;
+mod name_warnings;
+pub mod number_format;
 mod options;
+mod output_path;
 mod pipeline;
-mod place;
 mod precompressed;
+mod process_file;
 mod progress;
 mod publish;
 mod report;
 mod reuse;
+mod reuse_in_kernel;
 pub mod rules;
-mod shape;
-mod site_doubts;
-mod source;
-mod stamps;
+mod site_code;
+mod site_layout;
 mod summary;
+mod url_plan;
 mod walk;
-mod work;
 
 pub use assemble::Earlier;
 pub use build::{Built, build, build_nothing};
@@ -97,11 +96,11 @@ pub use codings::{
     CodingEffort, CodingError, CodingLevel, CodingsFor, Method, NamedCoding, codings_at,
     parse_codings,
 };
-pub use draft::{DraftFile, remove_left_drafts};
-pub use dynamic::CONTENT_FOLDER;
+pub use draft_file::{DraftFile, remove_left_drafts};
+pub use dynamic_site::CONTENT_FOLDER;
 pub use encode::encode_once;
 pub use error::{BuildError, CodeError, FileProblem, Occupant, Reason};
-pub use examine::{Examined, examine, scripts};
+pub use examine_folder::{Examined, examine, scripts};
 pub use extract::{
     Difference, DifferenceReason, ExtractError, ExtractOptions, ExtractRefusal, Extracted,
     RefusalReason, extract,
@@ -109,11 +108,11 @@ pub use extract::{
 pub use fields::REVALIDATED;
 pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, import_file};
 pub use media::file_type;
-pub use names::{Globs, Names, RulesFile, is_script_source};
 pub use options::{CodeCheck, Options};
 pub use progress::Progress;
 pub use publish::{build_file, build_file_after, switch_link};
 pub use report::{BuildReport, REPORT_MARK};
 pub use rules::{RuleError, in_place};
-pub use shape::{Main, Shape, Walked, Walls};
+pub use site_layout::{Main, Shape, Walked, Walls};
 pub use summary::{CodingSummary, Fingerprinted, RuleDoubt, Shadowed, Slow, Summary, Warning};
+pub use walk::names::{Globs, Names, RulesFile, is_script_source};

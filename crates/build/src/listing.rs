@@ -3,19 +3,19 @@
 //!
 //! | Module | Does |
 //! |---|---|
-//! | `order` | names as people sort them |
+//! | `natural_order` | names as people sort them |
 //! | `page` | entries → HTML, without script, nothing loaded |
 //! | `json` | entries → the array that nginx's `autoindex_format json` has |
-//! | `policy` | lets the page have its style where a site forbids inline styles |
+//! | `style_policy` | lets the page have its style where a site forbids inline styles |
 //!
 //! Only published files are listed: files that respond under their own name, and folders that hold
 //! some. Names are bytes. Where they have to be text, bytes that are none are replaced; addresses
 //! are escaped from the bytes themselves and lead to every file.
 
 mod json;
-mod order;
+mod natural_order;
 mod page;
-mod policy;
+mod style_policy;
 
 use std::cmp::Reverse;
 
@@ -24,7 +24,7 @@ use pinion_http::target::{escape, is_path_byte};
 
 pub(crate) use json::json;
 pub(crate) use page::{POLICY, STYLE_HASH, page};
-pub(crate) use policy::allowing_style;
+pub(crate) use style_policy::allowing_style;
 
 /// A file that is listed.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,9 @@ impl<'a> Listing<'a> {
             }
         }
         rows.sort_unstable_by(|a, b| {
-            Reverse(a.is_folder()).cmp(&Reverse(b.is_folder())).then(order::natural(a.name, b.name))
+            Reverse(a.is_folder())
+                .cmp(&Reverse(b.is_folder()))
+                .then(natural_order::natural(a.name, b.name))
         });
         Listing { folder, rows }
     }

@@ -9,16 +9,16 @@
 //! likely to be right than we are. Content with an ESC byte is taken for ISO-2022, which looks like
 //! ASCII. XML and JSON declare their own charset and get none.
 
-mod packed;
 mod table;
+mod uncoded_types;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use pinion_http::media::needs_charset;
 
-pub(crate) use packed::is_packed;
 use table::BY_EXTENSION;
+pub(crate) use uncoded_types::is_packed;
 
 use crate::precompressed::inner_key;
 

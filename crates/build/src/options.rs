@@ -8,11 +8,11 @@ use pinion_http::date::UnixSeconds;
 
 use crate::codings::{CodingEffort, CodingLevel, CodingsFor};
 use crate::error::CodeError;
-use crate::keys::{Conventions, FAVICON};
 use crate::limits::EXTERNAL_MIN_BYTES;
 use crate::rules::Rules;
 use crate::rules::redirects::Redirect;
-use crate::shape::Walls;
+use crate::site_layout::Walls;
+use crate::url_plan::{Conventions, FAVICON};
 use crate::walk::{FileId, id_of};
 
 /// Finds the errors in the code of a folder beside its templates, which a build compiles itself:

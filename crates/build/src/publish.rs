@@ -16,16 +16,16 @@ use pinion_archive::WriteError;
 
 use crate::assemble::Earlier;
 use crate::build::{Beside, build_beside};
-use crate::carry::Carrier;
-use crate::draft::{DraftFile, folder_of, remove_left_drafts, under_another_name};
+use crate::draft_file::{DraftFile, folder_of, remove_left_drafts, under_another_name};
 use crate::error::{BuildError, Reason};
 use crate::options::Options;
-use crate::place::ArchivePlace;
+use crate::output_path::ArchivePlace;
 use crate::progress::Progress;
 use crate::reuse::{Own, Useless};
-use crate::source::{OpenSource, Stamp};
-use crate::stamps::{self, Notes, Stamps};
+use crate::reuse_in_kernel::Carrier;
 use crate::summary::{Summary, Warning};
+use crate::walk::open_source::{OpenSource, Stamp};
+use crate::walk::stat_cache::{self, Notes, Stamps};
 use crate::walk::{FileId, id_of};
 
 /// Builds the folder `source` into the archive file `out`. An older archive there stays in use,
@@ -61,8 +61,8 @@ pub fn build_file_after(
 ) -> Result<Summary, BuildError> {
     let begin = Instant::now();
     let build = |file: &File, out: &Path| {
-        let stamps = stamps::path_for(out).filter(|_| options.reuse);
-        let foreign = stamps.as_deref().is_some_and(stamps::is_foreign);
+        let stamps = stat_cache::path_for(out).filter(|_| options.reuse);
+        let foreign = stamps.as_deref().is_some_and(stat_cache::is_foreign);
         let stamps = stamps.filter(|_| !foreign);
         let notes_draft = stamps.as_deref().and_then(|path| DraftFile::create(path).ok());
         let look = || {
@@ -104,7 +104,7 @@ pub(crate) fn published<T, E: From<BuildError>>(
     let out = place.path();
     // First: drafts that were left behind may have filled the disk.
     remove_left_drafts(out);
-    if let Some(stamps) = stamps::path_for(out) {
+    if let Some(stamps) = stat_cache::path_for(out) {
         remove_left_drafts(&stamps);
     }
     let draft = DraftFile::create(out).map_err(|error| match error.kind() {
@@ -149,7 +149,7 @@ fn look_beside(options: &Options, out: &Path, stamps: Option<&Path>) -> Beside<'
 /// Returns the fingerprints beside another archive, at the end of its links.
 fn stamps_of(archive: &Path) -> Option<Stamps> {
     let archive = fs::canonicalize(archive).ok()?;
-    Stamps::read(&stamps::path_for(&archive)?)
+    Stamps::read(&stat_cache::path_for(&archive)?)
 }
 
 /// Returns the carrier, if bodies can be carried over from the archive that is replaced to `out`.

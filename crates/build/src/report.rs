@@ -5,15 +5,15 @@
 //!
 //! | Module | Does |
 //! |---|---|
-//! | `assets` | a page → the other files of the site that a browser loads for it |
+//! | `page_assets` | a page → the other files of the site that a browser loads for it |
 //! | `treemap` | sizes → rectangles |
-//! | `map` | files → the drawing, by folder, coloured by type |
+//! | `treemap_svg` | files → the drawing, by folder, coloured by type |
 //! | `page` | everything → HTML |
 
-pub(crate) mod assets;
-mod map;
 mod page;
+pub(crate) mod page_assets;
 mod treemap;
+mod treemap_svg;
 
 pub use page::REPORT_MARK;
 

@@ -20,12 +20,12 @@ use pinion_archive::{ByDigest, Digest, OpenError, Outline, Section, SectionKind}
 use rustix::buffer::spare_capacity;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-use crate::carry::CarriedBody;
 use crate::codings::CodingLevel;
 use crate::decode::decodes_to;
 use crate::encode::{Encoded, largest_kept};
 use crate::limits::{PIECE_BYTES, RUN_BYTES, RUN_GAP_BYTES};
-use crate::source::Stamp;
+use crate::reuse_in_kernel::CarriedBody;
+use crate::walk::open_source::Stamp;
 
 /// Older archives, the best first.
 #[derive(Default)]

@@ -2,34 +2,36 @@
 //!
 //! | Module | Does |
 //! |---|---|
-//! | `files` | which files there are, and the order in which they count |
-//! | `text` | bytes → lines and words that know their place; [`RuleError`] |
-//! | [`redirects`], `pattern`, `target`, `decode` | `_redirects` → [`redirects::Redirect`]s |
-//! | `foreign` | lines of other servers → the right form to write |
-//! | `matching`, `loops` | which paths a redirect is about, and whether it ever ends |
+//! | `rules_files` | which files there are, and the order in which they count |
+//! | `source_lines` | bytes → lines and words that know their place; [`RuleError`] |
+//! | [`redirects`] | `_redirects` → [`redirects::Redirect`]s |
+//! | `redirect_condition`, `redirect_target`, `percent_escapes` | the parts of such a line |
+//! | `other_servers` | lines of other servers → the right form to write |
+//! | `path_matching` | which paths a redirect is about |
+//! | `redirect_loops` | whether following it ever ends |
 //! | `compile` | redirects and the paths of a site → entries, marks, rules to be walked |
-//! | [`headers`], [`glob`] | `_headers` → [`headers::FieldRule`]s |
-//! | [`kept`] | the files that an archive keeps → the lines that its rules come from |
-//! | `changes` | field rules and a path → the fields of its response |
+//! | [`headers`], [`header_pattern`] | `_headers` → [`headers::FieldRule`]s |
+//! | [`archived_rules`] | the files that an archive keeps → the lines that its rules come from |
+//! | `field_changes` | field rules and a path → the fields of its response |
 //!
 //! The meaning of the lines is in docs/rules.md. Two parsers of other projects are the measure of
 //! ours; tests hold them against each other (crates/build/tests/rules/).
 
-mod changes;
+pub mod archived_rules;
 mod compile;
-mod decode;
-mod files;
-mod foreign;
-pub mod glob;
+mod field_changes;
+pub mod header_pattern;
 pub mod headers;
 mod host_names;
-pub mod kept;
-mod loops;
-mod matching;
-mod pattern;
+mod other_servers;
+mod path_matching;
+mod percent_escapes;
+mod redirect_condition;
+mod redirect_loops;
+mod redirect_target;
 pub mod redirects;
-mod target;
-mod text;
+mod rules_files;
+mod source_lines;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,24 +42,24 @@ use pinion_archive::{
 };
 
 use crate::error::BuildError;
-use crate::keys::KeyPlan;
-use crate::names::RulesFile;
 use crate::options::Options;
 use crate::summary::{RuleDoubt, Warning};
+use crate::url_plan::KeyPlan;
+use crate::walk::names::RulesFile;
 use crate::walk::{FileId, relative};
 
-pub(crate) use changes::{Changes, ChangesId, FieldList};
 pub(crate) use compile::{Compiled, Doubt, EntryVerdict, SitePaths};
-pub(crate) use loops::leads_to_itself;
-pub use text::RuleError;
+pub(crate) use field_changes::{Changes, ChangesId, FieldList};
+pub(crate) use redirect_loops::leads_to_itself;
+pub use source_lines::RuleError;
 
-pub use files::in_place;
+pub use rules_files::in_place;
 
 use compile::{is_of_folder, of_whole_folders};
-use files::{Collector, left_out};
 use headers::{FieldRule, HeaderChange};
-use loops::Circles;
+use redirect_loops::Circles;
 use redirects::{ForeignMark, QueryValue, Redirect, RedirectPart, TargetPart};
+use rules_files::{Collector, left_out};
 
 /// The content of the rules files of a site.
 #[derive(Debug, Default)]

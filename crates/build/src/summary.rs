@@ -9,10 +9,10 @@ use pinion_archive::Digest;
 use crate::codings::CodingLevel;
 use crate::error::{FileProblem, ShownPath};
 use crate::limits::FINGERPRINT_EXAMPLES;
-use crate::names::RulesFile;
 use crate::report::BuildReport;
 use crate::rules::in_place;
-use crate::shape::Walls;
+use crate::site_layout::Walls;
+use crate::walk::names::RulesFile;
 use crate::walk::relative;
 
 /// The result of a build. Paths are relative to the source; lists are sorted by path.

@@ -7,7 +7,10 @@
 //! by any number of paths, twice as many with each level: their number is bounded. Everything that
 //! cannot be a resource is recorded, and the walk continues.
 
-mod ahead;
+pub(crate) mod names;
+pub(crate) mod open_source;
+mod read_ahead;
+pub(crate) mod stat_cache;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -17,15 +20,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::draft::draft_of;
-use crate::dynamic::{self, CodeFile, arrange};
-use crate::eighties::{is_page_below_static, main_is_of_80s};
+use crate::compat_80s::{is_page_below_static, main_is_of_80s};
+use crate::draft_file::draft_of;
+use crate::dynamic_site::{self, CodeFile, arrange};
 use crate::error::{BuildError, FileProblem, Reason};
 use crate::limits::{FILES_MAX, FOLDERS_AHEAD, NAMES_UNASKED, REPEATED_FOLDERS_MAX};
-use crate::names::{FileVerdict, Names, is_code, rules_file};
 use crate::progress::Progress;
-use crate::source::Stamp;
-use crate::walk::ahead::{Ahead, Waiting, with_readers};
+use crate::walk::names::{FileVerdict, Names, is_code, rules_file};
+use crate::walk::open_source::Stamp;
+use crate::walk::read_ahead::{Ahead, Waiting, with_readers};
 
 /// Device and inode.
 pub(crate) type FileId = (u64, u64);
@@ -85,7 +88,7 @@ pub(crate) fn relative(key: &[u8]) -> PathBuf {
 
 /// Returns whether a folder, with slashes on both ends, holds the content of a dynamic site.
 fn is_content_folder(key: &[u8]) -> bool {
-    dynamic::is_content_folder(without_slash(key))
+    dynamic_site::is_content_folder(without_slash(key))
 }
 
 /// Returns the device and the inode of a file that may exist.

@@ -11,18 +11,18 @@ use pinion_http::date::UnixSeconds;
 use pinion_http::page::STATUSES;
 
 use super::{Assembly, Earlier, Resource};
-use crate::contents::ContentForm;
+use crate::assemble::stored_contents::ContentForm;
 use crate::error::BuildError;
 use crate::fields::{FieldBlock, Purpose};
 use crate::fingerprint::{self, NamedFile};
-use crate::keys::{self, Fallback, KeyPlan};
 use crate::media::MediaType;
-use crate::names::Names;
 use crate::rules::redirects::Redirect;
 use crate::rules::{
     ChangesId, Compiled, EntryVerdict, Rules, SitePaths, as_new_field_rule, as_new_rule,
 };
 use crate::summary::{Fingerprinted, Shadowed, Summary, Warning};
+use crate::url_plan::{self, Fallback, KeyPlan};
+use crate::walk::names::Names;
 use crate::walk::relative;
 
 /// The redirects and the paths of the site that they are compared with.
@@ -66,7 +66,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             files.get(resource.file as usize).map_or(&[][..], |file| &file.key)
         };
         let keys: Vec<&[u8]> = resources.iter().map(key).collect();
-        let plan = keys::plan(&keys, self.options.conventions(self.rules));
+        let plan = url_plan::plan(&keys, self.options.conventions(self.rules));
         self.summary.report = self.options.report.then(|| self.report(&resources, &keys));
         let rules: &'a Rules = self.rules;
         let paths = (!rules.redirects.is_empty()).then(|| Paths {
@@ -168,7 +168,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             *forms = Some((changes, self.representations(resource, *purpose, changes)?));
         }
         let forms = forms.as_ref().map_or(&[][..], |(_, forms)| forms);
-        let target = if path == *key { Vec::new() } else { keys::escaped(key) };
+        let target = if path == *key { Vec::new() } else { url_plan::escaped(key) };
         let entry = entry(path, &target, resource.modified(), forms);
         let rules_first = verdict == EntryVerdict::RulesFirst;
         self.writer.entry(&NewEntry { rules_first, ..entry })
@@ -242,7 +242,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     /// Writes the page for navigations to missing resources.
     fn single_page(&mut self, resources: &[Resource], keys: &[&[u8]]) -> Result<(), BuildError> {
         let Some(file) = &self.options.single_page else { return Ok(()) };
-        let key = keys::of_path(file);
+        let key = url_plan::of_path(file);
         let found = keys.binary_search(&&*key).ok().and_then(|number| resources.get(number));
         let resource = found.ok_or_else(|| BuildError::SinglePage(file.clone()))?;
         let changes = self.fields.changes.of_folder(b"/");

@@ -11,13 +11,13 @@ use super::{Assembly, NEVER, NO_FILE, Resource};
 use crate::encode::Encoders;
 use crate::error::BuildError;
 use crate::fields::Purpose;
-use crate::keys::{self, KeyPlan};
 use crate::listing::{self, ListedFile, Listing};
 use crate::media::MediaType;
 use crate::pipeline;
+use crate::process_file::{BuildState, Codings};
 use crate::progress::Progress;
 use crate::rules::EntryVerdict;
-use crate::work::{BuildState, Codings};
+use crate::url_plan::{self, KeyPlan};
 
 /// The media type of a listing for browsers.
 const PAGE: MediaType = MediaType { essence: "text/html", utf8: true };
@@ -58,7 +58,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
             })
             .collect();
         let keys: Vec<&[u8]> = all.iter().map(|file| file.key).collect();
-        let plan = keys::plan(&keys, self.options.conventions(self.rules));
+        let plan = url_plan::plan(&keys, self.options.conventions(self.rules));
         let mut number = 0;
         let public = |_: &ListedFile<'_>| {
             number += 1;

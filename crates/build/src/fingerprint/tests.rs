@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use super::group::Alphabet;
-use super::words::{Look, look};
+use super::name_group::Alphabet;
+use super::word_or_hash::{Look, look};
 use super::*;
 use crate::media::by_extension;
 

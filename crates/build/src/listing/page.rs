@@ -7,8 +7,8 @@ use pinion_http::date::{self, UnixSeconds};
 use pinion_http::html::escape;
 
 use super::{Listing, ListingRow};
-use crate::figures::{count, size};
 use crate::limits::LISTING_ROWS_MAX;
+use crate::number_format::{count, size};
 
 /// The style of a page.
 const STYLE: &str = include_str!("page.css");

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use pinion_http::html::escape;
 
-use super::map::{GROUPS, group, svg};
+use super::treemap_svg::{GROUPS, group, svg};
 use super::{BuildReport, FileReport, PageReport, Sum};
-use crate::figures::{count, percent, size};
 use crate::limits::REPORT_ROWS_MAX;
+use crate::number_format::{count, percent, size};
 use crate::summary::Summary;
 
 /// The mark that distinguishes a report from a page of a site; in its first bytes.

@@ -13,11 +13,11 @@ use std::collections::HashMap;
 
 use pinion_archive::SegmentPattern;
 
-use super::matching::{covers, covers_host, covers_path, matches};
+use super::path_matching::{covers, covers_host, covers_path, matches};
 use super::redirects::{Redirect, RedirectPart, TargetPart};
-use crate::keys::{KeyPlan, index_url};
 use crate::limits::TARGETS_LOOKED_AT_MAX;
 use crate::options::Options;
+use crate::url_plan::{KeyPlan, index_url};
 
 /// A warning about a rule that did not fail the build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -423,10 +423,10 @@ pub(super) fn forms(path: &[u8]) -> Vec<Vec<u8>> {
 mod tests {
     use std::path::Path;
 
-    use super::super::loops::Circles;
+    use super::super::redirect_loops::Circles;
     use super::super::redirects::parse;
     use super::*;
-    use crate::keys::Fallback;
+    use crate::url_plan::Fallback;
 
     const FILES: [&[u8]; 4] = [b"/", b"/index.html", b"/file", b"/dir/"];
 

@@ -10,8 +10,8 @@ use pinion_archive::limits::RULES_MAX;
 use pinion_http::coding::Coding;
 use pinion_http::grammar::{is_token, is_value_byte};
 
-use super::glob::Glob;
-use super::text::{LineFault, RuleError, Word, lines, trimmed};
+use super::header_pattern::Glob;
+use super::source_lines::{LineFault, RuleError, Word, lines, trimmed};
 use crate::summary::RuleDoubt;
 
 /// A pattern and its lines.

@@ -7,7 +7,7 @@ use crate::settings::NamedSources;
 use crate::source::ServedSource;
 use pinion_archive::layout::FILE_PREFIX;
 use pinion_archive::{Archive, Damage, EntryKind, Rule};
-use pinion_build::rules::kept::{FieldLine, KeptRules};
+use pinion_build::rules::archived_rules::{FieldLine, KeptRules};
 use pinion_build::rules::redirects::Redirect;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

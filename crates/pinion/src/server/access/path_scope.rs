@@ -25,7 +25,8 @@ pub(crate) struct PathReadings<'p> {
     others: Vec<Vec<u8>>,
 }
 
-/// Extensions that a URL may leave out, as the builder of archives has them (`build/src/keys.rs`).
+/// Extensions that a URL may leave out, as the builder of archives has them
+/// (`build/src/url_plan.rs`).
 const PAGE_SUFFIXES: [&[u8]; 7] =
     [b".html", b".htm", b".xhtml", b".xht", b".txt", b".json", b".xml"];
 

@@ -1,0 +1,485 @@
+//! The work of one worker for one file: read it, find its type, encode it unless the same content
+//! is being encoded already.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use pinion_archive::Digest;
+use pinion_archive::layout::MAGIC;
+
+use crate::coding_rules::{ListId, Lists};
+use crate::codings::CodingLevel;
+use crate::encode::{Encoded, Encoders};
+use crate::error::Reason;
+use crate::fingerprint::is_named_by_content;
+use crate::limits::{DECODED_RATIO, HELD_MAX_BYTES, SNIFF_BYTES};
+use crate::media::{self, MediaType, Utf8Check};
+use crate::options::Options;
+use crate::precompressed::{Given, OpenedContent, Precompressed};
+use crate::progress::{FileMeter, WorkMeter};
+use crate::report::page_assets::assets;
+use crate::reuse::{Distant, KnownForm, Reuse, Stock};
+use crate::reuse_in_kernel::CarriedBody;
+use crate::url_plan;
+use crate::walk::open_source::{OpenSource, Stamp};
+use crate::walk::stat_cache::{FoundIn, KnownFile};
+use crate::walk::{SourceFile, relative};
+
+/// The state that all workers share.
+pub(crate) struct BuildState<'a> {
+    pub(crate) source: &'a Path,
+    pub(crate) options: &'a Options,
+    pub(crate) lists: &'a Lists<'a>,
+    pub(crate) reuse: &'a Reuse,
+    /// The stamp of each file during the walk.
+    pub(crate) stamps: &'a [Stamp],
+    /// Files that need not be read, by their number.
+    pub(crate) known: &'a [KnownFile],
+    /// Whether bodies can be carried over from the archive that is replaced.
+    pub(crate) carries: bool,
+    /// The build will fail: files are still read, to name every one that cannot be, but that is
+    /// all.
+    pub(crate) lost: AtomicBool,
+    pub(crate) claims: Claims,
+    /// Files that are decoded when they are read.
+    pub(crate) precompressed: Precompressed,
+    /// Counts the work that is done.
+    pub(crate) meter: WorkMeter<'a>,
+}
+
+/// A file that was read, or need not be.
+pub(crate) struct Product {
+    pub(crate) found: FoundIn,
+    pub(crate) stamp: Stamp,
+    pub(crate) body: Body,
+    /// Whether the file was not read.
+    pub(crate) unread: bool,
+    pub(crate) codings: Codings,
+    /// Time spent on the codings.
+    pub(crate) encoding: Duration,
+    /// The assets that a page loads, for a report.
+    pub(crate) assets: Vec<Box<[u8]>>,
+}
+
+/// The location of the content.
+pub(crate) enum Body {
+    Held(Bytes),
+    /// A file to be copied into the archive, positioned anywhere.
+    Streamed(OpenSource),
+    /// A body to be copied from an older archive.
+    Distant(Distant),
+    /// A body to be carried over from the archive that is replaced.
+    Carried(CarriedBody),
+    /// A file that stays where it is.
+    External(OpenSource),
+}
+
+/// The content's codings.
+pub(crate) enum Codings {
+    /// None, because of its type or size.
+    Untried,
+    /// The result of each coding of a list.
+    Tried(ListId, Vec<Tried>),
+    /// An earlier file with this content has the results of the list.
+    Earlier(ListId),
+}
+
+/// A coding of a content.
+pub(crate) struct Tried {
+    pub(crate) choice: CodingLevel,
+    /// `None` when it did not pay.
+    pub(crate) form: Option<Coded>,
+    /// Whether the result came from an older archive.
+    pub(crate) reused: bool,
+}
+
+/// The location of the stored form of a content.
+pub(crate) enum Coded {
+    Held(Encoded),
+    Carried(CarriedBody),
+}
+
+/// The facts about a content before it is encoded.
+struct UncodedContent<'a> {
+    key: &'a [u8],
+    rank: usize,
+    bytes: Bytes,
+    found: FoundIn,
+    stamp: Stamp,
+    unread: bool,
+}
+
+impl Product {
+    /// Returns the product of a file that was read and is stored as it is.
+    fn without_codings(found: FoundIn, stamp: Stamp, body: Body) -> Product {
+        Product {
+            found,
+            stamp,
+            body,
+            unread: false,
+            codings: Codings::Untried,
+            encoding: Duration::ZERO,
+            assets: Vec::new(),
+        }
+    }
+}
+
+impl<'a> BuildState<'a> {
+    /// Returns the memory that the file will need.
+    pub(crate) fn cost(&self, rank: usize, file: &SourceFile) -> u64 {
+        let given = self.precompressed.given(rank, &file.key);
+        if self.is_external(given, file.bytes) || file.bytes > HELD_MAX_BYTES {
+            return crate::limits::STREAMED_COST_BYTES;
+        }
+        let bytes = match given {
+            Given::Nothing => file.bytes,
+            _ => file.bytes + (file.bytes * DECODED_RATIO).min(HELD_MAX_BYTES),
+        };
+        bytes * self.lists.most_forms() as u64
+    }
+
+    /// Reads the bodies that older archives have of the files from number `first` on.
+    pub(crate) fn stock(&self, first: usize, files: &[SourceFile]) -> Stock {
+        let mut wanted = Vec::new();
+        for (rank, file) in (first..).zip(files) {
+            let Some(known) = self.known(rank, file) else { continue };
+            if file.bytes > HELD_MAX_BYTES || self.carried(known, file).is_some() {
+                continue;
+            }
+            wanted.push(known.spot);
+            let Some(digest) = self.reuse.digest(known.spot) else { continue };
+            for &choice in self.choices(self.lists.of(&file.key), known.found.media) {
+                if let KnownForm::Stored(spot) = self.reuse.form(&digest, choice) {
+                    wanted.push(spot);
+                }
+            }
+        }
+        self.reuse.stock(wanted)
+    }
+
+    /// Reads file number `rank` of the list, unless it is known; `None` when the build is lost
+    /// anyway.
+    pub(crate) fn file(
+        &self,
+        encoders: &mut Encoders,
+        stock: &Stock,
+        rank: usize,
+        file: &SourceFile,
+    ) -> Result<Option<Product>, Reason> {
+        let mut meter = FileMeter::new(&self.meter, file.bytes);
+        let result = self.product(encoders, stock, rank, file, &mut meter);
+        if result.is_err() && !self.options.keep_going {
+            self.lost.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn product(
+        &self,
+        encoders: &mut Encoders,
+        stock: &Stock,
+        rank: usize,
+        file: &SourceFile,
+        meter: &mut FileMeter<'_>,
+    ) -> Result<Option<Product>, Reason> {
+        if let Some(known) = self.known(rank, file)
+            && let Some(product) = self
+                .carried(known, file)
+                .or_else(|| self.unread(encoders, stock, known, file, meter))
+        {
+            return self.unless_lost(|| Ok(product));
+        }
+        let given = self.precompressed.given(rank, &file.key);
+        let source = OpenSource::open(&self.source.join(relative(&file.key)))?;
+        let stamp = source.stamp();
+        if self.is_external(given, stamp.bytes) {
+            return self.unless_lost(|| external(source, &file.key));
+        }
+        if stamp.bytes > HELD_MAX_BYTES {
+            if matches!(given, Given::ByRule(_)) {
+                return Err(Reason::TooLargeToDecode);
+            }
+            return self.unless_lost(|| streamed(source, &file.key, meter));
+        }
+        if self.cost(rank, file) < stamp.bytes {
+            // It has outgrown the memory that was reserved for it.
+            return Err(Reason::Changed);
+        }
+        let bytes = source.read()?;
+        self.unless_lost(|| {
+            let key = &*file.key;
+            let OpenedContent { content, is_decoded, media } = given.open(key, bytes)?;
+            let found = FoundIn {
+                digest: Digest::of(&content),
+                media,
+                archive: content.starts_with(&MAGIC),
+                by_content: is_named_by_content(key, media.essence, &content),
+                by_rule: given.by_rule(),
+                is_decoded,
+            };
+            let bytes = Bytes::from(content);
+            let content = UncodedContent { key, rank, bytes, found, stamp, unread: false };
+            Ok(self.held(encoders, stock, content, meter))
+        })
+    }
+
+    /// Returns the product of an unchanged file whose stored forms are all in the archive that is
+    /// replaced, which is our own work and unchanged too: no byte of it is read.
+    fn carried(&self, known: &KnownFile, file: &SourceFile) -> Option<Product> {
+        let KnownFile { found, spot, .. } = *known;
+        let stamp = *self.stamps.get(known.file as usize)?;
+        let media = found.media;
+        let is_page = self.options.report && media.essence == "text/html";
+        if !self.carries || is_page {
+            return None;
+        }
+        let body = self.reuse.carried(spot);
+        let body = body.filter(|body| body.bytes == stamp.bytes || found.is_decoded)?;
+        let list = self.lists.of(&file.key);
+        let tried = |&choice: &CodingLevel| {
+            let form = match self.reuse.form_in_same_archive(spot, choice) {
+                KnownForm::NotKept => None,
+                KnownForm::Stored(spot) => Some(Coded::Carried(self.reuse.carried(spot)?)),
+                KnownForm::Unknown => return None,
+            };
+            Some(Tried { choice, form, reused: true })
+        };
+        let codings = if stamp.bytes > HELD_MAX_BYTES || !is_tried(&file.key, list, media) {
+            Codings::Untried
+        } else {
+            let tried = self.choices(list, media).iter().map(tried).collect::<Option<_>>()?;
+            match self.claims.claim(body.digest, list, known.file as usize) {
+                true => Codings::Tried(list, tried),
+                false => Codings::Earlier(list),
+            }
+        };
+        let product = Product::without_codings(found, stamp, Body::Carried(body));
+        Some(Product { unread: true, codings, ..product })
+    }
+
+    /// Returns the product of an unchanged file: its content is that of an older archive. `None`
+    /// when that is damaged.
+    fn unread(
+        &self,
+        encoders: &mut Encoders,
+        stock: &Stock,
+        known: &KnownFile,
+        file: &SourceFile,
+        meter: &mut FileMeter<'_>,
+    ) -> Option<Product> {
+        let KnownFile { found, spot, .. } = *known;
+        let stamp = *self.stamps.get(known.file as usize)?;
+        if stamp.bytes <= HELD_MAX_BYTES {
+            let bytes = stock.get(spot)?;
+            let (key, rank) = (&*file.key, known.file as usize);
+            let content = UncodedContent { key, rank, bytes, found, stamp, unread: true };
+            return Some(self.held(encoders, stock, content, meter));
+        }
+        let body = self.reuse.distant(spot).filter(|body| body.is_sound(&found.digest))?;
+        let product = Product::without_codings(found, stamp, Body::Distant(body));
+        Some(Product { unread: true, ..product })
+    }
+
+    fn held(
+        &self,
+        encoders: &mut Encoders,
+        stock: &Stock,
+        content: UncodedContent<'_>,
+        meter: &mut FileMeter<'_>,
+    ) -> Product {
+        let begin = Instant::now();
+        let (list, found) = (self.lists.of(content.key), content.found);
+        let codings = if !is_tried(content.key, list, found.media) {
+            Codings::Untried
+        } else if self.claims.claim(found.digest, list, content.rank) {
+            let choices = self.choices(list, found.media);
+            let work: u64 = choices.iter().map(|choice| choice.work()).sum();
+            meter.expect((content.bytes.len() as u64).saturating_mul(work));
+            let (digest, bytes) = (&found.digest, &content.bytes);
+            let tried = choices
+                .iter()
+                .map(|choice| self.tried(encoders, stock, digest, bytes, *choice, meter));
+            Codings::Tried(list, tried.collect())
+        } else {
+            Codings::Earlier(list)
+        };
+        let encoding = begin.elapsed();
+        let assets = match self.options.report && found.media.essence == "text/html" {
+            true => assets(content.key, &content.bytes),
+            false => Vec::new(),
+        };
+        let UncodedContent { bytes, stamp, unread, .. } = content;
+        Product { found, stamp, body: Body::Held(bytes), unread, codings, encoding, assets }
+    }
+
+    /// Encodes a page that the build has made, for a folder: returns its digest, and the results of
+    /// its codings.
+    pub(crate) fn made(
+        &self,
+        encoders: &mut Encoders,
+        folder: &[u8],
+        media: MediaType,
+        bytes: &Bytes,
+    ) -> (Digest, Codings) {
+        let digest = Digest::of(bytes);
+        if bytes.len() as u64 > HELD_MAX_BYTES {
+            return (digest, Codings::Untried);
+        }
+        let list = self.lists.of(folder);
+        let choices = self.choices(list, media).iter();
+        let (stock, meter) = (Stock::default(), &mut FileMeter::new(&self.meter, 0));
+        let tried =
+            choices.map(|choice| self.tried(encoders, &stock, &digest, bytes, *choice, meter));
+        (digest, Codings::Tried(list, tried.collect()))
+    }
+
+    /// Returns a content in a coding: from an older archive, or made.
+    fn tried(
+        &self,
+        encoders: &mut Encoders,
+        stock: &Stock,
+        digest: &Digest,
+        content: &[u8],
+        choice: CodingLevel,
+        meter: &mut FileMeter<'_>,
+    ) -> Tried {
+        let older = match self.reuse.form(digest, choice) {
+            KnownForm::NotKept => Some(None),
+            KnownForm::Stored(spot) => self.reuse.proven(stock, spot, choice, content).map(Some),
+            KnownForm::Unknown => None,
+        };
+        let reused = older.is_some();
+        let mut left = content.len() as u64;
+        let form = older.unwrap_or_else(|| {
+            encoders.encode_watched(choice, content, &mut |read| {
+                left = left.saturating_sub(read);
+                meter.add(read.saturating_mul(choice.work()));
+            })
+        });
+        meter.add(left.saturating_mul(choice.work()));
+        Tried { choice, form: form.map(Coded::Held), reused }
+    }
+
+    /// Returns the codings that a file is tried in.
+    fn choices(&self, list: ListId, media: MediaType) -> &'a [CodingLevel] {
+        let named = list != ListId::DEFAULT;
+        if named || !media::is_packed(media.essence) { self.lists.codings(list) } else { &[] }
+    }
+
+    /// Returns the record of file number `rank`, if it is to be in the archive.
+    fn known(&self, rank: usize, file: &SourceFile) -> Option<&'a KnownFile> {
+        let given = self.precompressed.given(rank, &file.key);
+        if self.is_external(given, file.bytes) {
+            return None;
+        }
+        let rank = u32::try_from(rank).ok()?;
+        let place = self.known.binary_search_by_key(&rank, |known| known.file).ok()?;
+        // Another rule makes another content of it.
+        self.known.get(place).filter(|known| known.found.by_rule == given.by_rule())
+    }
+
+    /// Returns whether a file stays where it is. One that is decoded cannot.
+    fn is_external(&self, given: Given, bytes: u64) -> bool {
+        let least = self.options.external_min_bytes.filter(|_| given == Given::Nothing);
+        least.is_some_and(|least| bytes > least)
+    }
+
+    fn unless_lost(
+        &self,
+        make: impl FnOnce() -> Result<Product, Reason>,
+    ) -> Result<Option<Product>, Reason> {
+        if self.lost.load(Ordering::Relaxed) { Ok(None) } else { make().map(Some) }
+    }
+}
+
+/// Returns whether a file is encoded. Codings that are named for some files apply to them, packed
+/// or not. A page of an error is sent without coding.
+fn is_tried(key: &[u8], list: ListId, media: MediaType) -> bool {
+    url_plan::error_status(key).is_none()
+        && (list != ListId::DEFAULT || !media::is_packed(media.essence))
+}
+
+/// Returns the product of a file too large to be held: it is read once for its digest now, once
+/// more when it is stored.
+fn streamed(
+    mut source: OpenSource,
+    key: &[u8],
+    meter: &mut FileMeter<'_>,
+) -> Result<Product, Reason> {
+    meter.expect(source.stamp().bytes);
+    let (essence, archive) = first_look(&mut source, key)?;
+    let (mut hasher, mut utf8) = (blake3::Hasher::new(), Utf8Check::default());
+    source.pieces(|piece| {
+        hasher.update(piece);
+        utf8.update(piece);
+        meter.add(piece.len() as u64);
+    })?;
+    let media = MediaType { essence, utf8: media::has_charset(essence) && utf8.finish() };
+    let digest = Digest(*hasher.finalize().as_bytes());
+    let (found, stamp) = (FoundIn::at_once(digest, media, archive), source.stamp());
+    Ok(Product::without_codings(found, stamp, Body::Streamed(source)))
+}
+
+/// Returns the product of a file that stays where it is: it is read only if its type depends on all
+/// of its content.
+fn external(mut source: OpenSource, key: &[u8]) -> Result<Product, Reason> {
+    let (essence, archive) = first_look(&mut source, key)?;
+    source.check_end()?;
+    let utf8 = media::has_charset(essence) && {
+        let mut utf8 = Utf8Check::default();
+        source.pieces(|piece| utf8.update(piece))?;
+        utf8.finish()
+    };
+    let (digest, media) = (source.digest_of_state()?, MediaType { essence, utf8 });
+    let (found, stamp) = (FoundIn::at_once(digest, media, archive), source.stamp());
+    Ok(Product::without_codings(found, stamp, Body::External(source)))
+}
+
+/// Returns the facts that the first bytes of a file show: its type, and whether it is an archive.
+fn first_look(source: &mut OpenSource, key: &[u8]) -> Result<(&'static str, bool), Reason> {
+    let mut head = Vec::new();
+    source.head(&mut head, SNIFF_BYTES)?;
+    Ok((media::essence(key, &head), head.starts_with(&MAGIC)))
+}
+
+/// Which file encodes a content that several files have: the first of the list. When a later one
+/// came first, both do; that is rare, and the result is the same.
+///
+/// Half of a digest names a content here: two that share it would take 2⁶⁴ tries to make.
+#[derive(Default)]
+pub(crate) struct Claims(Mutex<HashMap<([u8; 16], ListId), u32>>);
+
+impl Claims {
+    /// Returns whether file number `rank` has to encode this content in the codings of a list. If
+    /// not, an earlier file does.
+    fn claim(&self, digest: Digest, list: ListId, rank: usize) -> bool {
+        let half = digest.0.first_chunk().copied().unwrap_or_default();
+        let rank = u32::try_from(rank).unwrap_or(u32::MAX);
+        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let holder = claims.entry((half, list)).or_insert(rank);
+        let claimed = rank <= *holder;
+        *holder = rank.min(*holder);
+        claimed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_the_list_encodes() {
+        let claims = Claims::default();
+        let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
+        let list = ListId::DEFAULT;
+        assert!(claims.claim(a, list, 5));
+        assert!(!claims.claim(a, list, 6));
+        assert!(claims.claim(a, list, 2));
+        assert!(!claims.claim(a, list, 3));
+        assert!(claims.claim(b, list, 9));
+    }
+}
