@@ -8,6 +8,7 @@ use pinion_http::prepared::{ArchiveRange, ExternalRange};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::byte_span::slice;
 use crate::damage::{ArchivePart, Damage, Fault};
 use crate::digest::Digest;
 use crate::entries::Entries;
@@ -23,7 +24,6 @@ use crate::limits::{FALLBACK_DEPTH_MAX, PATH_MAX_BYTES, PROBE_MAX_BUCKETS, RECOR
 use crate::open::Layout;
 use crate::rules::Rules;
 use crate::shared::{Role, SharedBlock, SharedId};
-use crate::span::slice;
 
 /// An archive: its bytes and the findings of [`Layout::open`]. It is made by [`Layout::view`];
 /// copying it costs nothing.

@@ -5,9 +5,9 @@
 use pinion_http::coding::Coding;
 
 use crate::archive::{Archive, Scratch};
+use crate::body_digests::Digests;
 use crate::damage::Damage;
 use crate::digest::Digest;
-use crate::digests::Digests;
 use crate::entry::{Entry, Representation};
 use crate::shared::SharedId;
 

@@ -14,11 +14,11 @@ use zerocopy::{FromBytes, IntoBytes};
 use pinion_http::grammar::{is_token, is_value_byte};
 
 use crate::damage::{ArchivePart, Damage, Fault};
+use crate::field_lines::is_written_by_server;
 use crate::field_pattern::{FieldPattern, PatternPart};
 use crate::layout::FieldRuleHeader;
 use crate::limits::{RULE_CAPTURES_MAX, RULES_MAX};
-use crate::lines::is_written_by_server;
-use crate::parts::{PartIterator, Read, push_length, push_text, text};
+use crate::tagged_parts::{PartIterator, Read, push_length, push_text, text};
 
 /// A rule to be written.
 #[derive(Clone, Copy, Debug)]

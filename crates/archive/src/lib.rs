@@ -12,25 +12,27 @@
 //! | `archive` | [`Archive`]: path → entry, entry → body; each look-up checks the parts it reads |
 //! | `entry` | [`Entry`], [`Representation`]: one checked copy of a record |
 //! | `rules`, `rule` | [`Rules`], [`Rule`]: redirects and rewrites by pattern, and [`NewRule`] |
-//! | `parts` | the pieces that rules are stored in: tags, and texts with their lengths |
 //! | `field_rules`, `field_pattern` | [`FieldRules`]: changes of response fields by pattern |
 //! | `path_pattern` | which paths a rule is about, and the captures of its placeholders |
-//! | `shared`, `lines`, `rendered` | [`SharedBlock`]: fields many representations have in common |
-//! | `index`, `span` | arithmetic of reader and writer alike: path → bucket, ranges of the file |
+//! | `shared`, `field_lines` | [`SharedBlock`]: fields many representations have in common |
+//! | `encoded_fields` | these fields as HTTP/2 and HTTP/3 send them |
+//! | `index`, `byte_span` | arithmetic of both sides: path → bucket, ranges of the file |
 //! | `error_pages` | [`ErrorPage`]: a site's pages in place of built-in ones |
 //! | `entries` | every entry in file order, for listings |
 //! | `compare` | [`Comparison`]: the differences of two archives, path by path |
-//! | `digests` | [`Digests`]: which content a stored body has |
+//! | `body_digests` | [`Digests`]: which content a stored body has |
 //! | [`mod@verify`] | every hash of the file checked, damage named |
 //! | `writer` | [`Writer`]: bodies stream out, records follow, the header comes last |
-//! | `bodies`, `records` | its parts that stream: where bodies are, which keys there are |
-//! | `blocks`, `table`, `sink` | the others: shared blocks, the index, the output |
+//! | `body_writer`, `record_writer` | its parts that stream: bodies, records |
+//! | `shared_writer`, `index_writer` | the others: shared blocks, the index |
+//! | `section_output` | its output: bytes in order, and the section table |
 //! | `write_error` | the errors of writing an archive |
-//! | `by_digest` | [`ByDigest`]: bodies found by their digests |
-//! | `previous` | [`Previous`]: the assets that earlier releases have left, and their age |
-//! | `code` | [`Code`]: scripts, templates and the files they include: run and never sent |
-//! | `origins` | the encoder of a stored body: a later build may reuse it |
-//! | `outline` | [`Outline`]: the section table, of a file that is not mapped |
+//! | `tagged_parts` | the pieces that rules are stored in |
+//! | `digest_index` | [`ByDigest`]: bodies found by their digests |
+//! | `previous_assets` | [`Previous`]: the assets that earlier releases have left, and their age |
+//! | `code_section` | [`Code`]: scripts, templates and the files they include: run and never sent |
+//! | `body_origins` | the encoder of a stored body: a later build may reuse it |
+//! | `section_table` | [`Outline`]: the section table, of a file that is not mapped |
 //! | `digest` | content identity: [`Digest`] and [`ETag`] |
 //! | `damage` | the damage of a file: [`OpenError`], [`Damage`] |
 //!
@@ -82,67 +84,67 @@
 #![forbid(unsafe_code)]
 
 mod archive;
-mod blocks;
-mod bodies;
-mod by_digest;
-mod code;
+mod body_digests;
+mod body_origins;
+mod body_writer;
+mod byte_span;
+mod code_section;
 mod compare;
 mod damage;
 mod digest;
-mod digests;
+mod digest_index;
+mod encoded_fields;
 mod entries;
 mod entry;
 mod error_pages;
+mod field_lines;
 mod field_pattern;
 mod field_rules;
 mod index;
+mod index_writer;
 pub mod layout;
 pub mod limits;
-mod lines;
 mod open;
-mod origins;
-mod outline;
-mod parts;
 mod path_pattern;
-mod previous;
-mod records;
-mod rendered;
+mod previous_assets;
+mod record_writer;
 mod rule;
 mod rules;
+mod section_output;
+mod section_table;
 mod shared;
-mod sink;
-mod span;
-mod table;
+mod shared_writer;
+mod tagged_parts;
 pub mod verify;
 mod write_error;
 mod writer;
 
 pub use archive::{Archive, BodyLocation, Scratch};
-pub use blocks::NewShared;
-pub use bodies::{BodyRef, BodyRoom, External};
-pub use by_digest::ByDigest;
-pub use code::Code;
+pub use body_digests::Digests;
+pub use body_origins::NewOrigin;
+pub use body_writer::{BodyRef, BodyRoom, External};
+pub use code_section::Code;
 pub use compare::{Aspects, CompareError, Comparison, Pair, PathChange};
 pub use damage::{ArchivePart, Damage, Fault, OpenError, SectionFault};
 pub use digest::{Digest, ETag};
-pub use digests::Digests;
+pub use digest_index::ByDigest;
 pub use entries::Entries;
 pub use entry::{Entry, EntryKind, Representation};
 pub use error_pages::ErrorPage;
+pub use field_lines::is_written_by_server;
 pub use field_pattern::{FieldPattern, PatternCaptures, PatternPart};
 pub use field_rules::{
     FieldChange, FieldRule, FieldRules, NewFieldChange, NewFieldRule, ValuePart,
 };
 pub use layout::SectionKind;
-pub use lines::is_written_by_server;
 pub use open::{Layout, Section};
-pub use origins::NewOrigin;
-pub use outline::Outline;
 pub use path_pattern::{SegmentPart, SegmentPattern, path_matches};
-pub use previous::Previous;
+pub use previous_assets::Previous;
 pub use rule::{NewRule, PathPart, QueryValue, Rule, TargetPart};
 pub use rules::Rules;
+pub use section_table::Outline;
 pub use shared::{Role, SharedBlock, SharedId};
+pub use shared_writer::NewShared;
 pub use verify::{Report, verify};
 pub use write_error::WriteError;
 pub use writer::{NewEntry, NewRepresentation, Summary, Writer};

@@ -5,6 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::FromBytes;
 
 use crate::archive::Archive;
+use crate::byte_span::{ByteSpan, slice};
 use crate::damage::{ArchivePart, Damage, Fault, OpenError, SectionFault};
 use crate::digest::Digest;
 use crate::error_pages::ErrorPages;
@@ -21,7 +22,6 @@ use crate::limits::{
 };
 use crate::rules::Rules;
 use crate::shared::SharedTable;
-use crate::span::{ByteSpan, slice};
 
 /// The layout of an archive: plain values and owned copies of the shared blocks, the rules and the
 /// error pages, nothing borrowed, so that it can be kept beside the mapping it was made from.

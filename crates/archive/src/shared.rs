@@ -8,10 +8,10 @@ use pinion_http::prepared::SharedFields;
 use zerocopy::FromBytes;
 
 use crate::damage::{ArchivePart, Damage, Fault};
+use crate::encoded_fields::{Forms, Lines, Rendered};
+use crate::field_lines;
 use crate::layout::SharedHeader;
 use crate::limits::SHARED_VARIANT_MAX_BYTES;
-use crate::lines;
-use crate::rendered::{Forms, Lines, Rendered};
 
 /// Number of a shared block in its archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -111,7 +111,7 @@ impl<'a> SharedBlock<'a> {
 
     /// Returns the fields of a full response as name and value, `Content-Type` first.
     pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a> {
-        // Well-formed lines, so each has its colon and space; see `lines`.
+        // Well-formed lines, so each has its colon and space; see `field_lines`.
         self.full.split(|&byte| byte == b'\n').filter_map(|line| {
             let line = line.strip_suffix(b"\r")?;
             let colon = line.iter().position(|&byte| byte == b':')?;
@@ -254,9 +254,9 @@ impl BlockPlaces {
         let full = block.get(full_start..full_end).ok_or(Fault::Length)?;
         let not_modified = block.get(full_end..not_modified_end).ok_or(Fault::Length)?;
         let type_line_bytes = header.type_line_bytes.get();
-        if !lines::well_formed(full)
-            || !lines::well_formed(not_modified)
-            || lines::type_line_bytes(full) as u64 != u64::from(type_line_bytes)
+        if !field_lines::well_formed(full)
+            || !field_lines::well_formed(not_modified)
+            || field_lines::type_line_bytes(full) as u64 != u64::from(type_line_bytes)
         {
             return Err(Fault::Syntax);
         }

@@ -7,6 +7,7 @@
 use zerocopy::FromBytes;
 
 use crate::archive::{Archive, Scratch};
+use crate::byte_span::slice;
 use crate::damage::{ArchivePart, Damage, Fault, OpenError};
 use crate::digest::Digest;
 use crate::entry::Entry;
@@ -17,8 +18,7 @@ use crate::layout::{
     SINGLE_PAGE_KEY, SectionKind, VARIANT_PREFIX,
 };
 use crate::open::{Layout, Section};
-use crate::previous::Previous;
-use crate::span::slice;
+use crate::previous_assets::Previous;
 
 /// Damages that are kept; a file of zeros would have millions.
 pub const DAMAGES_MAX: usize = 1000;

@@ -12,14 +12,15 @@ use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
 
 use crate::archive::external_check;
-use crate::blocks::{Blocks, NewShared};
-use crate::bodies::{Bodies, BodyRef, BodyRoom, External, Which};
-use crate::code::NewCode;
+use crate::body_origins::{NewOrigin, OriginTable};
+use crate::body_writer::{Bodies, BodyRef, BodyRoom, External, Which};
+use crate::code_section::NewCode;
 use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
 use crate::entry::EntryKind;
 use crate::error_pages;
 use crate::field_rules::{self, NewFieldRule};
+use crate::index_writer::{self, Whole};
 use crate::layout::{
     ExternalRow, FALLBACK_PREFIX, FILE_PREFIX, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES,
     INDEX_ERROR_PAGES, INDEX_NO_ETAGS, INDEX_NO_SLASH_REDIRECTS, INDEX_SINGLE_PAGE, MAGIC,
@@ -29,13 +30,12 @@ use crate::limits::{
     ERROR_PAGE_MAX_BYTES, FALLBACK_DEPTH_MAX, FIELD_RULES_SECTION_MAX_BYTES, META_MAX_BYTES,
     RULES_MAX, RULES_SECTION_MAX_BYTES,
 };
-use crate::origins::{NewOrigin, OriginTable};
-use crate::previous::NewPrevious;
-use crate::records::Records;
+use crate::previous_assets::NewPrevious;
+use crate::record_writer::Records;
 use crate::rule::{self, NewRule};
+use crate::section_output::{Sink, write_section};
 use crate::shared::SharedId;
-use crate::sink::{Sink, write_section};
-use crate::table::{self, Whole};
+use crate::shared_writer::{Blocks, NewShared};
 use crate::write_error::WriteError;
 
 /// Writes one archive.
@@ -370,7 +370,7 @@ impl<W: Write + Seek> Writer<W> {
         let (records, keys) = self.records.end(sink)?;
         write_section(sink, SectionKind::SHARED, true, &[self.shared.bytes()])?;
         write_section(sink, SectionKind::META, false, &[facts.as_bytes()])?;
-        table::write(sink, &keys, records, self.whole)?;
+        index_writer::write(sink, &keys, records, self.whole)?;
         drop(keys);
         if !self.externals.is_empty() {
             write_externals(sink, &self.externals)?;

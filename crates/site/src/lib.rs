@@ -8,43 +8,42 @@
 //!
 //! | Module | Decides |
 //! |---|---|
-//! | [`answer()`] | the order of everything: target, entry, method |
+//! | `response` | the order of everything: target, entry, method |
 //! | `resolve` | which entry a path gets: its own, a rule's, the other slash form's, a fallback's |
-//! | `rules`, `form` | the first rule that matches host, path and query |
-//! | `template` | the target of a rule, with its captures filled in |
-//! | `fields` | the fields by rules of responses that are not stored with them |
-//! | `resource` | the representation, and whole, part, 304, 412 or 416 |
-//! | `multipart` | several ranges in one body |
-//! | [`live`] | a file that is no part of the archive, with the fields of the site |
-//! | `location` | the location of a redirect |
-//! | `generated` | the responses without an entry: error pages, OPTIONS |
-//! | `field_lines` | whether a cache may store a response with its field lines |
+//! | `rule_matching`, `form_urlencoded` | the first rule that matches host, path and query |
+//! | `rule_target` | the target of a rule, with its captures filled in |
+//! | `field_rules`, `field_lines` | the fields by rules of responses without stored ones |
+//! | `resource_response` | the representation, and whole, part, 304, 412 or 416 |
+//! | `multipart_ranges` | several ranges in one body |
+//! | [`live_file`] | a file that is no part of the archive, with the fields of the site |
+//! | `redirect_location` | the location of a redirect |
+//! | `generated_responses` | the responses without an entry: error pages, OPTIONS |
 //! | [`hosts`] | which of several sites a request is for |
 //! | [`trace`] | the steps of a lookup, for a caller that explains a response |
-//! | `work` | [`RequestBuffers`] and [`Pieces`], the buffers of a request |
+//! | `request_buffers` | [`RequestBuffers`] and [`Pieces`], the buffers of a request |
 #![forbid(unsafe_code)]
 
-mod answer;
 mod field_lines;
-mod fields;
-mod form;
-mod generated;
+mod field_rules;
+mod form_urlencoded;
+mod generated_responses;
 pub mod hosts;
-pub mod live;
-mod location;
-mod multipart;
+pub mod live_file;
+mod multipart_ranges;
+mod redirect_location;
+mod request_buffers;
 mod resolve;
-mod resource;
-mod rules;
-mod template;
+mod resource_response;
+mod response;
+mod rule_matching;
+mod rule_target;
 pub mod trace;
-mod work;
 
-pub use answer::{answer, answer_traced};
-pub use generated::{
+pub use generated_responses::{
     ErrorPageSource, ErrorResponse, error_for, error_in_format_for, error_page_at,
     field_rules_path, generated_fields, options_for, pathless_script_fields, refused_page,
     script_fields,
 };
+pub use request_buffers::{Pieces, RequestBuffers};
 pub use resolve::{has_file, has_rule_before_files};
-pub use work::{Pieces, RequestBuffers};
+pub use response::{answer, answer_traced};

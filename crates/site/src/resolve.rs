@@ -20,11 +20,11 @@ use pinion_http::negotiate;
 use pinion_http::request::RequestHead;
 use pinion_http::target::PathError;
 
-use crate::location;
-use crate::rules::{self, Captures, RuleInput};
-use crate::template;
+use crate::redirect_location;
+use crate::request_buffers::RequestBuffers;
+use crate::rule_matching::{self, Captures, RuleInput};
+use crate::rule_target;
 use crate::trace::{LookupOutcome, LookupStep, SinglePage, Sought, Trace};
-use crate::work::RequestBuffers;
 
 /// Looks the path of a request up.
 ///
@@ -89,7 +89,7 @@ pub fn has_rule_before_files(
         return false;
     }
     let (asked, mut captures) = (RuleInput::new(path, head), Captures::NONE);
-    let rule = rules::first(archive.rules(), &asked, &mut captures, crate::trace::Untraced);
+    let rule = rule_matching::first(archive.rules(), &asked, &mut captures, crate::trace::Untraced);
     rule.is_some_and(|rule| rule.is_forced())
 }
 
@@ -197,7 +197,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         'x: 'p,
     {
         let asked = RuleInput::new(path, self.head);
-        rules::first(self.archive.rules(), &asked, captures, self.trace)
+        rule_matching::first(self.archive.rules(), &asked, captures, self.trace)
     }
 
     /// Applies a rule; returns the fallback when its target does not exist.
@@ -209,7 +209,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
     ) -> Result<LookupOutcome, Damage> {
         self.trace.step(LookupStep::Applied { number: rule.number() });
         if rule.is_redirect() {
-            let fits = template::location(rule, captures, self.head.target.query, self.text);
+            let fits = rule_target::location(rule, captures, self.head.target.query, self.text);
             // RFC 9110 §15.5.15: the target is longer than the server is willing to interpret.
             if !fits {
                 self.trace.step(LookupStep::TooLong);
@@ -217,7 +217,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
             }
             return Ok(LookupOutcome::RuleRedirect(rule.status()));
         }
-        if template::key(rule, captures, self.target) {
+        if rule_target::key(rule, captures, self.target) {
             self.rewritten(rule.status())
         } else {
             self.trace.step(LookupStep::TooLong);
@@ -298,7 +298,9 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         let found = self.archive.load(other, self.scratch)?;
         self.trace.step(LookupStep::entry(Sought::OtherSlashForm, other, self.scratch));
         let kind = self.scratch.entry().map(|entry| entry.kind());
-        Ok(found && kind != Some(EntryKind::Private) && location::write_path(self.text, other))
+        Ok(found
+            && kind != Some(EntryKind::Private)
+            && redirect_location::write_path(self.text, other))
     }
 
     /// Returns whether the path is a folder's without its slash, and that folder has a fallback
@@ -317,7 +319,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
     /// Returns the fallback of a path that no other step has resolved.
     fn fallback(&mut self, path: &[u8]) -> Result<LookupOutcome, Damage> {
         if self.load_page_of_folder(path)?
-            && location::write_path(self.text, with_slash(path, self.key))
+            && redirect_location::write_path(self.text, with_slash(path, self.key))
         {
             return Ok(LookupOutcome::SlashRedirect);
         }

@@ -27,7 +27,7 @@ use pinion_engine::limits::ENCODE_MIN_BYTES;
 use pinion_http::date::UnixSeconds;
 use pinion_http::media::is_compressible;
 use pinion_http::target::{decode_path, escape, is_path_byte};
-use pinion_site::live::LiveFile;
+use pinion_site::live_file::LiveFile;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::fmt;

@@ -13,7 +13,7 @@ use pinion_http::coding::Coding;
 use pinion_http::method::Method;
 use pinion_http::request::RequestHead;
 use pinion_http::target::decode_path;
-use pinion_site::live::{live_response, live_slash_redirect};
+use pinion_site::live_file::{live_response, live_slash_redirect};
 use pinion_site::{Pieces, RequestBuffers, has_rule_before_files};
 
 impl ExplanationDraft<'_> {

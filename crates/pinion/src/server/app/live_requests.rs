@@ -16,7 +16,7 @@ use pinion_http::method::Method;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_http::target::decode_path;
-use pinion_site::live::{live_response, live_slash_redirect};
+use pinion_site::live_file::{live_response, live_slash_redirect};
 use pinion_site::{Pieces, RequestBuffers, error_for, has_rule_before_files};
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ use pinion_http::owned_head::OwnedRequestHead;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_http::target::decode_path;
-use pinion_site::live::{SentFile, live_fields, sent_file_response};
+use pinion_site::live_file::{SentFile, live_fields, sent_file_response};
 use pinion_site::{Pieces, RequestBuffers, error_for, options_for};
 use std::fmt;
 

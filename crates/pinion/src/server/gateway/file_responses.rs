@@ -10,7 +10,7 @@ use pinion_gateway::sent_files::{FileReference, FileResponse};
 use pinion_http::method::Method;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
-use pinion_site::live::{SentFile, sent_file_response};
+use pinion_site::live_file::{SentFile, sent_file_response};
 use pinion_site::{Pieces, RequestBuffers};
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use pinion_http::field::KnownField;
 use pinion_http::media::is_compressible;
 use pinion_http::negotiate;
 use pinion_http::request::RequestHead;
-use pinion_site::live::{FieldLines, LiveFile};
+use pinion_site::live_file::{FieldLines, LiveFile};
 use pinion_store::store::{Store, StoredValue};
 use std::collections::HashMap;
 use std::fmt;

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use zerocopy::IntoBytes;
 
 use crate::damage::Fault;
+use crate::field_lines;
 use crate::layout::SharedHeader;
 use crate::limits::SHARED_SECTION_MAX_BYTES;
-use crate::lines;
 use crate::shared::{self, Role, SharedId};
 use crate::write_error::WriteError;
 
@@ -72,11 +72,15 @@ fn encode_shared(shared: &NewShared<'_>, plain: Option<SharedId>) -> Result<Vec<
     let mut full = Vec::new();
     let mut not_modified = Vec::new();
     let content_type = shared.content_type.map(|media_type| ("Content-Type", media_type));
-    let type_fits = content_type.is_none_or(|(name, value)| lines::push(&mut full, name, value));
+    let type_fits =
+        content_type.is_none_or(|(name, value)| field_lines::push(&mut full, name, value));
     let type_line_bytes = full.len();
-    let full_fits = shared.fields.iter().all(|(name, value)| lines::push(&mut full, name, value));
-    let not_modified_fits =
-        shared.not_modified.iter().all(|(name, value)| lines::push(&mut not_modified, name, value));
+    let full_fits =
+        shared.fields.iter().all(|(name, value)| field_lines::push(&mut full, name, value));
+    let not_modified_fits = shared
+        .not_modified
+        .iter()
+        .all(|(name, value)| field_lines::push(&mut not_modified, name, value));
     if !(type_fits && full_fits && not_modified_fits) {
         return Err(WriteError::Shared(Fault::Syntax));
     }

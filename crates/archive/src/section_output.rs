@@ -2,9 +2,9 @@
 
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
+use crate::byte_span::padding;
 use crate::layout::{SECTION_ALIGN_BYTES, SECTION_REQUIRED, SectionKind, SectionRow};
 use crate::open::SECTION_VERSION;
-use crate::span::padding;
 
 /// Bytes are gathered into writes of this size, and large ones cut: beyond it a system looks for
 /// memory in larger pieces than it has at hand, which costs more than the calls that are saved.

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::archive::Archive;
+use crate::byte_span::slice;
 use crate::damage::{ArchivePart, Damage, Fault};
 use crate::digest::Digest;
 use crate::layout::SectionKind;
 use crate::limits::{CODE_FILE_MAX_BYTES, CODE_SECTION_MAX_BYTES, PATH_MAX_BYTES};
-use crate::span::slice;
 use crate::write_error::WriteError;
 
 /// Bytes before each path.

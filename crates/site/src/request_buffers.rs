@@ -7,9 +7,9 @@ use pinion_archive::{Damage, Scratch, SharedBlock};
 use pinion_http::limits::{RANGES_MAX, TARGET_MAX_BYTES};
 use pinion_http::prepared::Piece;
 
-use crate::answer::Question;
-use crate::fields::{FieldBuffers, FieldSort, SentPage};
-use crate::template::LOCATION_MAX_BYTES;
+use crate::field_rules::{FieldBuffers, FieldSort, SentPage};
+use crate::response::Question;
+use crate::rule_target::LOCATION_MAX_BYTES;
 
 /// The most text of one response: a decoded path of the longest target with every byte escaped, and
 /// a slash; or the target of a rule, with literals of the greatest length.

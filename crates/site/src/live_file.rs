@@ -10,10 +10,10 @@ use pinion_http::prepared::{ExternalRange, Prepared};
 use pinion_http::request::RequestHead;
 use pinion_http::target::{escape, is_path_byte};
 
-use crate::answer::Question;
-use crate::generated::{self, generated_block};
-use crate::resource::{self, Selected, UnappliedRules};
-use crate::work::{Pieces, RequestBuffers, ResponseBuffers};
+use crate::generated_responses::{self, generated_block};
+use crate::request_buffers::{Pieces, RequestBuffers, ResponseBuffers};
+use crate::resource_response::{self, Selected, UnappliedRules};
+use crate::response::Question;
 
 /// A file, as it was when it was opened.
 #[derive(Clone, Copy, Debug)]
@@ -52,9 +52,9 @@ pub fn live_response<'x>(
     let (lines, buffers) = (live, ResponseBuffers { text, decoded: path, target: b"", fields });
     match head.method {
         Method::Get | Method::Head => {}
-        Method::Options => return generated::options(&question, buffers),
-        Method::Other => return generated::error(&question, 501, buffers),
-        _ => return generated::error(&question, 405, buffers),
+        Method::Options => return generated_responses::options(&question, buffers),
+        Method::Other => return generated_responses::error(&question, 501, buffers),
+        _ => return generated_responses::error(&question, 405, buffers),
     }
     let (full_bytes, type_line_bytes) = write_fields(archive, file, lines);
     let (full, not_modified) = lines.split_at(full_bytes);
@@ -67,13 +67,13 @@ pub fn live_response<'x>(
         place: whole_file(file.bytes),
     };
     let validators = validators(archive, file.etag, file.modified, now);
-    if resource::is_unconditional(&question, selected.status) {
+    if resource_response::is_unconditional(&question, selected.status) {
         let ResponseBuffers { decoded, fields, .. } = buffers;
         let shared = fields.apply_all(archive, head, selected.shared, decoded);
-        return resource::whole(&validators, &Selected { shared, ..selected }, pieces);
+        return resource_response::whole(&validators, &Selected { shared, ..selected }, pieces);
     }
     let rules = UnappliedRules::All;
-    resource::conditional_answer(&question, &validators, selected, rules, buffers, pieces)
+    resource_response::conditional_answer(&question, &validators, selected, rules, buffers, pieces)
 }
 
 /// Whole field lines of a response, with all rules for its path.
@@ -156,11 +156,11 @@ pub fn sent_file_response<'x>(
     // RFC 9110 §13.1 and §14.2: conditions of other methods are for the resource that they change,
     // and ranges are for GET.
     let is_selected = file.status == 200 && head.method.selects_representation();
-    if !is_selected || resource::is_unconditional(&question, file.status) {
-        return resource::whole(&validators, &selected, pieces);
+    if !is_selected || resource_response::is_unconditional(&question, file.status) {
+        return resource_response::whole(&validators, &selected, pieces);
     }
     let rules = UnappliedRules::None;
-    resource::conditional_answer(&question, &validators, selected, rules, buffers, pieces)
+    resource_response::conditional_answer(&question, &validators, selected, rules, buffers, pieces)
 }
 
 /// Returns the whole content of the one file that is not in the archive.
@@ -196,9 +196,9 @@ pub fn live_slash_redirect<'x>(
     }
     let buffers = ResponseBuffers { text, decoded: path, target: b"", fields };
     if head.method == Method::Options {
-        return generated::options(&question, buffers);
+        return generated_responses::options(&question, buffers);
     }
-    crate::answer::slash_redirect(&question, buffers)
+    crate::response::slash_redirect(&question, buffers)
 }
 
 /// Writes the fields of a whole response and then those of a 304, as a build makes them before it

@@ -3,7 +3,7 @@
 
 use pinion_http::coding::Coding;
 
-use crate::bodies::{BodyRef, Which};
+use crate::body_writer::{BodyRef, Which};
 use crate::layout::{ORIGIN_NOT_KEPT, OriginRow};
 
 /// The result of one encoder for one content.

@@ -14,7 +14,7 @@ use pinion_http::request::RequestHead;
 use pinion_http::target::{PathError, decode_path};
 
 use crate::field_lines::{first_line, has_line, is, is_storing, may_be_stored, split_line};
-use crate::template::write_captured;
+use crate::rule_target::write_captured;
 
 /// The line that every error has.
 pub(crate) const NEVER_STORED: &[u8] = b"Cache-Control: no-store\r\n";

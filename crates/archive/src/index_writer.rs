@@ -7,8 +7,8 @@ use zerocopy::{FromZeros, IntoBytes};
 use crate::index;
 use crate::layout::{Bucket, IndexHeader, SectionKind};
 use crate::limits::{INDEX_SEEDS_MAX, PROBE_MAX_BUCKETS, RECORD_OFFSET_MAX};
-use crate::records::RecordKeys;
-use crate::sink::{Sink, write_section};
+use crate::record_writer::RecordKeys;
+use crate::section_output::{Sink, write_section};
 use crate::write_error::WriteError;
 
 /// The facts in the index header about the site as a whole.

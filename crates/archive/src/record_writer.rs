@@ -11,7 +11,7 @@ use crate::layout::{
     RECORD_RULES_FIRST, RecordHeader, RepresentationRow, SHARED_NONE, SectionKind,
 };
 use crate::limits::{PATH_MAX_BYTES, REPRESENTATIONS_MAX, TARGET_MAX_BYTES};
-use crate::sink::Sink;
+use crate::section_output::Sink;
 use crate::write_error::WriteError;
 use crate::writer::{NewEntry, NewRepresentation};
 

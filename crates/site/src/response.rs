@@ -8,13 +8,13 @@ use pinion_http::prepared::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_http::target::Form;
 
-use crate::fields::{FieldSort, SentPage};
-use crate::generated;
-use crate::location;
+use crate::field_rules::{FieldSort, SentPage};
+use crate::generated_responses;
+use crate::redirect_location;
+use crate::request_buffers::{Pieces, RequestBuffers, ResponseBuffers};
 use crate::resolve::resolve;
-use crate::resource;
+use crate::resource_response;
 use crate::trace::{LookupOutcome, LookupStep, Trace, Untraced};
-use crate::work::{Pieces, RequestBuffers, ResponseBuffers};
 
 /// The inputs of every step.
 #[derive(Clone, Copy)]
@@ -55,10 +55,10 @@ pub fn answer_traced<'x>(
     let question = Question { archive: *archive, head, now };
     // RFC 9110 §9.3.6: a server without tunnels responds 501, for any target.
     if head.method == Method::Connect {
-        return generated::pathless_error(501, archive, head);
+        return generated_responses::pathless_error(501, archive, head);
     }
     if head.target.form == Form::Asterisk {
-        return generated::server_options(archive);
+        return generated_responses::server_options(archive);
     }
     let outcome = resolve(archive, head, work, trace);
     if let Ok(outcome) = outcome {
@@ -73,8 +73,10 @@ pub fn answer_traced<'x>(
     let is_read = matches!(head.method, Method::Get | Method::Head);
     match (outcome, scratch.entry()) {
         (Ok(LookupOutcome::Resource), Some(entry)) if is_read => {
-            match resource::select(&question, &entry) {
-                Ok(selected) => resource::answer(&question, entry, selected, buffers, pieces),
+            match resource_response::select(&question, &entry) {
+                Ok(selected) => {
+                    resource_response::answer(&question, entry, selected, buffers, pieces)
+                }
                 Err(found) => damaged(&question, found, damage, buffers),
             }
         }
@@ -92,7 +94,7 @@ fn damaged<'x>(
     buffers: ResponseBuffers<'x>,
 ) -> Prepared<'x> {
     *damage = Some(found);
-    generated::error(question, 500, buffers)
+    generated_responses::error(question, 500, buffers)
 }
 
 /// Returns the response to a request that does not read a resource under its own path.
@@ -108,9 +110,11 @@ fn other_answer<'x>(
     let method = question.head.method;
     let is_read = matches!(method, Method::Get | Method::Head);
     let entry = match (outcome, entry) {
-        (LookupOutcome::Error(status), _) => return generated::error(question, status, buffers),
+        (LookupOutcome::Error(status), _) => {
+            return generated_responses::error(question, status, buffers);
+        }
         (LookupOutcome::Page(_), Some(entry)) => entry,
-        _ if method == Method::Options => return generated::options(question, buffers),
+        _ if method == Method::Options => return generated_responses::options(question, buffers),
         (LookupOutcome::SlashRedirect, _) => return slash_redirect(question, buffers),
         (LookupOutcome::RuleRedirect(status), _) => {
             return rule_redirect(question, status, buffers);
@@ -118,30 +122,35 @@ fn other_answer<'x>(
         // RFC 9110 §9.1: the status is 501 for an unknown method, 405 for a known one.
         (LookupOutcome::Resource | LookupOutcome::StandIn, Some(_)) if !is_read => {
             let status = if method == Method::Other { 501 } else { 405 };
-            return generated::error(question, status, buffers);
+            return generated_responses::error(question, status, buffers);
         }
         (_, Some(entry)) => entry,
-        (_, None) => return generated::error(question, 500, buffers),
+        (_, None) => return generated_responses::error(question, 500, buffers),
     };
     if outcome == LookupOutcome::Redirect {
         return redirect(question, entry, damage, buffers, pieces);
     }
-    match resource::select(question, &entry) {
+    match resource_response::select(question, &entry) {
         Err(found) => damaged(question, found, damage, buffers),
         Ok(selected) => match outcome {
             LookupOutcome::Page(status)
-                if generated::gives_way_to_problem_details(question, status, &selected.shared) =>
+                if generated_responses::gives_way_to_problem_details(
+                    question,
+                    status,
+                    &selected.shared,
+                ) =>
             {
                 let error_format = ErrorFormat::ProblemDetails;
-                generated::error_in_format(question, status, error_format, buffers).prepared
+                generated_responses::error_in_format(question, status, error_format, buffers)
+                    .prepared
             }
             LookupOutcome::Page(status) => {
-                resource::page(question, entry, selected, status, buffers, pieces)
+                resource_response::page(question, entry, selected, status, buffers, pieces)
             }
             LookupOutcome::StandIn => {
-                resource::stand_in(question, entry, selected, buffers, pieces)
+                resource_response::stand_in(question, entry, selected, buffers, pieces)
             }
-            _ => resource::answer(question, entry, selected, buffers, pieces),
+            _ => resource_response::answer(question, entry, selected, buffers, pieces),
         },
     }
 }
@@ -152,7 +161,7 @@ pub(crate) fn slash_redirect<'x>(
     buffers: ResponseBuffers<'x>,
 ) -> Prepared<'x> {
     let (text, shared) = buffers.of_redirect(question);
-    let location = location::slash(text, question.head.target.query);
+    let location = redirect_location::slash(text, question.head.target.query);
     empty_redirect(308, location, shared)
 }
 
@@ -182,7 +191,7 @@ impl<'x> ResponseBuffers<'x> {
     fn of_redirect(self, question: &Question<'_, 'x>) -> (&'x mut Vec<u8>, SharedFields<'x>) {
         let archive = &question.archive;
         let block = archive.shared_for(Role::SlashRedirect);
-        let block = block.unwrap_or_else(|| generated::generated_block(archive));
+        let block = block.unwrap_or_else(|| generated_responses::generated_block(archive));
         let ResponseBuffers { text, decoded, fields, .. } = self;
         let (head, sent) = (question.head, SentPage::NONE);
         let block = fields.apply(archive, head, block, FieldSort::Kept, sent, decoded);
@@ -200,12 +209,12 @@ fn redirect<'x>(
 ) -> Prepared<'x> {
     let status = entry.status();
     let answer = match entry.representation(0) {
-        Some(_) => resource::select(question, &entry)
-            .map(|selected| resource::content(status, &selected, pieces)),
+        Some(_) => resource_response::select(question, &entry)
+            .map(|selected| resource_response::content(status, &selected, pieces)),
         None => {
             let shared = match entry.shared() {
                 Some(id) => question.archive.shared(id).map(|block| block.fields_without_type()),
-                None => Ok(generated::generated_fields(&question.archive)),
+                None => Ok(generated_responses::generated_fields(&question.archive)),
             };
             shared.map(|shared| {
                 let content_length = Some(0);
@@ -217,7 +226,7 @@ fn redirect<'x>(
         Ok(answer) => {
             let query = question.head.target.query.filter(|_| entry.keeps_query());
             let target = entry.target().unwrap_or_default();
-            let location = Some(location::with_query(target, query, buffers.text));
+            let location = Some(redirect_location::with_query(target, query, buffers.text));
             Prepared { location, ..answer }
         }
         Err(found) => damaged(question, found, damage, buffers),

@@ -4,8 +4,8 @@ use pinion_archive::limits::PATH_MAX_BYTES;
 use pinion_archive::{Rule, TargetPart};
 use pinion_http::target::{escape, is_path_byte, is_uri_byte};
 
-use crate::form;
-use crate::rules::{Captured, Captures};
+use crate::form_urlencoded;
+use crate::rule_matching::{Captured, Captures};
 
 /// The longest `Location` of a rule: twice as much as common clients accept as a whole head. A
 /// target can name a capture more than once, so its length needs a limit.
@@ -62,7 +62,9 @@ pub(crate) fn location(
                 let plain = if behind_path { is_value_byte } else { is_path_byte };
                 let fits = match captures.get(number) {
                     Some(Captured::Path(text)) => push_path(out, text, plain),
-                    Some(Captured::Query(text)) => push(out, form::decoded(text), text, plain),
+                    Some(Captured::Query(text)) => {
+                        push(out, form_urlencoded::decoded(text), text, plain)
+                    }
                     None => false,
                 };
                 if !fits {
@@ -87,7 +89,7 @@ pub(crate) fn key(rule: &Rule<'_>, captures: &Captures<'_>, out: &mut Vec<u8>) -
         let fits = |text: &[u8]| out.len() + text.len() <= PATH_MAX_BYTES;
         match part {
             Some(Captured::Path(text)) if fits(text) => out.extend_from_slice(text),
-            Some(Captured::Query(text)) if fits(text) => out.extend(form::decoded(text)),
+            Some(Captured::Query(text)) if fits(text) => out.extend(form_urlencoded::decoded(text)),
             _ => return false,
         }
     }

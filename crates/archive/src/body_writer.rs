@@ -2,11 +2,11 @@
 
 use std::io::{self, Read, Seek, Write};
 
-use crate::by_digest::ByDigest;
 use crate::digest::Digest;
+use crate::digest_index::ByDigest;
 use crate::layout::{DigestRow, PAGE_BYTES, RECORD_ALIGN_BYTES};
 use crate::limits::{LANDMARK_ALIGN_BYTES, LANDMARK_EVERY_BYTES, PAGE_ALIGNED_BODY_MIN_BYTES};
-use crate::sink::Sink;
+use crate::section_output::Sink;
 use crate::write_error::WriteError;
 
 /// A body that can be named in an entry: stored in the archive, or registered as external. Its

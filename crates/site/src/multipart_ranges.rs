@@ -7,8 +7,8 @@ use pinion_http::limits::RANGES_MAX;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 use pinion_http::range::ByteRange;
 
-use crate::resource::{Selected, part};
-use crate::work::Pieces;
+use crate::request_buffers::Pieces;
+use crate::resource_response::{Selected, part};
 
 /// Returns a 206 with a part for each of 2 to [`RANGES_MAX`] ranges.
 ///

@@ -6,7 +6,7 @@ use pinion_archive::{QueryValue, Rule, Rules, path_matches};
 use pinion_http::host;
 use pinion_http::request::RequestHead;
 
-use crate::form;
+use crate::form_urlencoded;
 use crate::trace::{LookupStep, RuleMatch, Trace};
 
 /// The parts of a request that rules match.
@@ -115,9 +115,10 @@ fn query_matches<'a>(
     value: QueryValue<'_>,
     captures: &mut Captures<'a>,
 ) -> bool {
-    let mut found = form::pairs(query).filter(|(name, _)| form::is(name, key));
+    let mut found =
+        form_urlencoded::pairs(query).filter(|(name, _)| form_urlencoded::is(name, key));
     match value {
-        QueryValue::Is(value) => found.any(|(_, found)| form::is(found, value)),
+        QueryValue::Is(value) => found.any(|(_, found)| form_urlencoded::is(found, value)),
         QueryValue::Capture => match found.next() {
             Some((_, found)) => {
                 captures.push(Captured::Query(found));

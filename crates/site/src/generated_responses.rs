@@ -9,9 +9,9 @@ use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::RequestHead;
 
-use crate::answer::Question;
-use crate::fields::{FieldSort, SentPage, append_decoded, append_path};
-use crate::work::{RequestBuffers, ResponseBuffers};
+use crate::field_rules::{FieldSort, SentPage, append_decoded, append_path};
+use crate::request_buffers::{RequestBuffers, ResponseBuffers};
+use crate::response::Question;
 
 /// The methods that every resource of a site supports (RFC 9110 §9.1: GET and HEAD at least).
 pub(crate) const ALLOW: &[u8] = b"GET, HEAD, OPTIONS";

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use crate::archive::Archive;
+use crate::byte_span::slice;
 use crate::damage::{ArchivePart, Damage, Fault};
 use crate::digest::Digest;
 use crate::layout::SectionKind;
 use crate::limits::PATH_MAX_BYTES;
-use crate::span::slice;
 
 /// Bytes before each path.
 const HEAD_BYTES: usize = 4;

@@ -4,11 +4,11 @@
 use zerocopy::FromBytes;
 
 use crate::archive::{Archive, BodyLocation};
+use crate::byte_span::slice;
 use crate::damage::{ArchivePart, Damage, Fault};
 use crate::digest::Digest;
 use crate::entry::Representation;
 use crate::layout::{DigestRow, SectionKind};
-use crate::span::slice;
 
 /// The rows of the section, which were hashed as a whole.
 #[derive(Clone, Copy)]

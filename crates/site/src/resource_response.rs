@@ -11,11 +11,11 @@ use pinion_http::negotiate;
 use pinion_http::prepared::{ContentRange, Piece, Prepared, PreparedBody};
 use pinion_http::range::{self, ByteRange, Ranges};
 
-use crate::answer::Question;
-use crate::fields::{FieldSort, SentPage};
-use crate::generated;
-use crate::multipart;
-use crate::work::{Pieces, ResponseBuffers};
+use crate::field_rules::{FieldSort, SentPage};
+use crate::generated_responses;
+use crate::multipart_ranges;
+use crate::request_buffers::{Pieces, ResponseBuffers};
+use crate::response::Question;
 
 /// The selected representation, and the facts for its response.
 #[derive(Clone, Copy)]
@@ -24,8 +24,8 @@ pub(crate) struct Selected<'x> {
     pub(crate) status: u16,
     /// The value of `Content-Location`.
     pub(crate) content_location: Option<&'x [u8]>,
-    /// The boundary between several ranges, see [`multipart`]; empty if it is not sent in several
-    /// ranges.
+    /// The boundary between several ranges, see [`multipart_ranges`]; empty if it is not sent in
+    /// several ranges.
     pub(crate) boundary: &'x [u8],
     /// Its length in bytes.
     pub(crate) bytes: u64,
@@ -151,7 +151,7 @@ pub(crate) fn conditional_answer<'x>(
     let head = question.head;
     let verdict = conditional::evaluate(head, validators, *now);
     if verdict == PreconditionVerdict::PreconditionFailed {
-        return generated::error(question, 412, buffers);
+        return generated_responses::error(question, 412, buffers);
     }
     let total = selected.bytes;
     let ranges = match range::requested(head, total) {
@@ -162,7 +162,7 @@ pub(crate) fn conditional_answer<'x>(
     };
     if ranges == Ranges::Unsatisfiable {
         let content_range = Some(ContentRange::Unsatisfied { total });
-        return Prepared { content_range, ..generated::error(question, 416, buffers) };
+        return Prepared { content_range, ..generated_responses::error(question, 416, buffers) };
     }
     let ResponseBuffers { text, decoded, fields, .. } = buffers;
     let block = selected.shared;
@@ -188,7 +188,7 @@ pub(crate) fn conditional_answer<'x>(
         _ if selected.boundary.is_empty() => whole(validators, &selected, pieces),
         ranges => {
             let answer = without_body(validators, &selected);
-            multipart::answer(answer, &selected, ranges, text, pieces)
+            multipart_ranges::answer(answer, &selected, ranges, text, pieces)
         }
     }
 }
