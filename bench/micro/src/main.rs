@@ -24,7 +24,7 @@ use pinion_http::limits::Limits;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_http::{hpack, qpack};
-use pinion_site::{Pieces, RequestBuffers, answer};
+use pinion_site::{Pieces, RequestBuffers, respond};
 
 mod compressed;
 mod http3;
@@ -147,7 +147,7 @@ impl Bench<'_> {
         let head = parsed(&self.request, &mut self.storage);
         let archive = self.layout.view(self.bytes);
         let mut pieces = Pieces::new();
-        let answer = answer(&archive, &head, NOW, &mut self.work, &mut pieces);
+        let answer = respond(&archive, &head, NOW, &mut self.work, &mut pieces);
         black_box(&answer).content_length.unwrap_or(0)
     }
 
@@ -171,7 +171,7 @@ impl Bench<'_> {
         let head = parsed(&self.request, &mut self.storage);
         let archive = self.layout.view(self.bytes);
         let mut pieces = Pieces::new();
-        let answer = answer(&archive, &head, NOW, &mut self.work, &mut pieces);
+        let answer = respond(&archive, &head, NOW, &mut self.work, &mut pieces);
         self.out.clear();
         encode(&mut self.out, &answer);
         black_box(&self.out).len() as u64

@@ -12,7 +12,7 @@ use crate::layout::{DigestRow, SectionKind};
 
 /// The rows of the section, which were hashed as a whole.
 #[derive(Clone, Copy)]
-pub struct Digests<'a> {
+pub struct BodyDigests<'a> {
     rows: &'a [DigestRow],
 }
 
@@ -21,7 +21,7 @@ impl<'a> Archive<'a> {
     ///
     /// # Errors
     /// [`Damage`] of the section.
-    pub fn digests(&self) -> Result<Digests<'a>, Damage> {
+    pub fn digests(&self) -> Result<BodyDigests<'a>, Damage> {
         let span = self.layout.digests;
         let damage = |fault| Damage {
             part: ArchivePart::Section(SectionKind::DIGESTS),
@@ -34,11 +34,11 @@ impl<'a> Archive<'a> {
             return Err(damage(Fault::Check));
         }
         let rows = <[DigestRow]>::ref_from_bytes(bytes).map_err(|_| damage(Fault::Length))?;
-        Ok(Digests { rows })
+        Ok(BodyDigests { rows })
     }
 }
 
-impl Digests<'_> {
+impl BodyDigests<'_> {
     /// Returns the digest of the stored bytes of a representation of the same archive, as it was
     /// when they were written; `None` when they are in an external file.
     ///
@@ -84,7 +84,7 @@ impl Digests<'_> {
     }
 }
 
-impl core::fmt::Debug for Digests<'_> {
+impl core::fmt::Debug for BodyDigests<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{} digests", self.rows.len())
     }

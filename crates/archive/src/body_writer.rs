@@ -3,10 +3,10 @@
 use std::io::{self, Read, Seek, Write};
 
 use crate::digest::Digest;
-use crate::digest_index::ByDigest;
+use crate::digest_index::DigestIndex;
 use crate::layout::{DigestRow, PAGE_BYTES, RECORD_ALIGN_BYTES};
 use crate::limits::{LANDMARK_ALIGN_BYTES, LANDMARK_EVERY_BYTES, PAGE_ALIGNED_BODY_MIN_BYTES};
-use crate::section_output::Sink;
+use crate::section_output::SectionOutput;
 use crate::write_error::WriteError;
 
 /// A body that can be named in an entry: stored in the archive, or registered as external. Its
@@ -63,7 +63,7 @@ pub(crate) struct Bodies {
     /// out to be others than announced are among them: no entry refers to them, but their bytes are
     /// in the file.
     rows: Vec<DigestRow>,
-    known: ByDigest,
+    known: DigestIndex,
     /// The offset of the body without bytes, once there is one.
     empty: Option<u64>,
     /// No more of them can be stored.
@@ -89,30 +89,30 @@ impl Bodies {
 
     pub(crate) fn store<W: Write + Seek>(
         &mut self,
-        sink: &mut Sink<W>,
+        output: &mut SectionOutput<W>,
         digest: &Digest,
         body: &[u8],
     ) -> Result<BodyRef, WriteError> {
         if let Some(known) = self.repeat(digest) {
             return Ok(known);
         }
-        let offset = self.begin(sink, digest, body.len() as u64)?;
-        sink.write(body)?;
+        let offset = self.begin(output, digest, body.len() as u64)?;
+        output.write(body)?;
         self.end(digest, offset, body.len() as u64)
     }
 
     /// Makes room for a body, unless it is stored already or has no bytes.
     pub(crate) fn reserve<W: Write + Seek>(
         &mut self,
-        sink: &mut Sink<W>,
+        output: &mut SectionOutput<W>,
         digest: &Digest,
         bytes: u64,
     ) -> Result<(BodyRef, Option<BodyRoom>), WriteError> {
         if let Some(known) = self.repeat(digest) {
             return Ok((known, None));
         }
-        let offset = self.begin(sink, digest, bytes)?;
-        sink.skip(bytes);
+        let offset = self.begin(output, digest, bytes)?;
+        output.skip(bytes);
         let body = self.end(digest, offset, bytes)?;
         let room = match body.0 {
             Which::Stored(number) => Some(BodyRoom { number, offset }),
@@ -125,7 +125,7 @@ impl Bodies {
     /// section as a gap that nothing refers to.
     pub(crate) fn store_from<W: Write + Seek>(
         &mut self,
-        sink: &mut Sink<W>,
+        output: &mut SectionOutput<W>,
         digest: &Digest,
         bytes: u64,
         from: &mut dyn Read,
@@ -133,16 +133,16 @@ impl Bodies {
         if let Some(known) = self.repeat(digest) {
             return Ok(known);
         }
-        let offset = self.begin(sink, digest, bytes)?;
+        let offset = self.begin(output, digest, bytes)?;
         let mut hasher = blake3::Hasher::new();
-        let copied = copy(sink, bytes, from, &mut hasher);
+        let copied = copy(output, bytes, from, &mut hasher);
         let stored = Digest(*hasher.finalize().as_bytes());
         let failure = match copied {
             Ok(()) if stored == *digest => return self.end(digest, offset, bytes),
             Ok(()) => WriteError::BodyChanged,
             Err(error) => error,
         };
-        let bytes = sink.position() - offset;
+        let bytes = output.position() - offset;
         if bytes > 0 {
             self.rows.push(digest_row(&stored, offset, bytes));
         }
@@ -166,19 +166,19 @@ impl Bodies {
     /// Pads up to where a body begins.
     fn begin<W: Write + Seek>(
         &self,
-        sink: &mut Sink<W>,
+        output: &mut SectionOutput<W>,
         digest: &Digest,
         bytes: u64,
     ) -> Result<u64, WriteError> {
         if self.ended {
             return Err(WriteError::BodiesEnded);
         }
-        sink.pad(match is_landmark(digest, bytes) {
+        output.pad(match is_landmark(digest, bytes) {
             true => LANDMARK_ALIGN_BYTES,
             false if bytes >= PAGE_ALIGNED_BODY_MIN_BYTES => PAGE_BYTES,
             false => RECORD_ALIGN_BYTES,
         })?;
-        Ok(sink.position())
+        Ok(output.position())
     }
 
     fn end(&mut self, digest: &Digest, offset: u64, bytes: u64) -> Result<BodyRef, WriteError> {
@@ -227,7 +227,7 @@ fn is_landmark(digest: &Digest, bytes: u64) -> bool {
 
 /// Copies exactly `bytes` bytes, and feeds the copied bytes to `hasher` in every case.
 fn copy<W: Write + Seek>(
-    sink: &mut Sink<W>,
+    output: &mut SectionOutput<W>,
     bytes: u64,
     from: &mut dyn Read,
     hasher: &mut blake3::Hasher,
@@ -243,7 +243,7 @@ fn copy<W: Write + Seek>(
         };
         let piece = piece.get(..read).unwrap_or_default();
         left = left.checked_sub(read as u64).ok_or(WriteError::BodyChanged)?;
-        sink.write(piece)?;
+        output.write(piece)?;
         hasher.update(piece);
     }
     if left == 0 { Ok(()) } else { Err(WriteError::BodyChanged) }

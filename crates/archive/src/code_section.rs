@@ -21,7 +21,7 @@ const HEAD_BYTES: usize = 8;
 /// The code of an archive, copied: the code that runs is the code that was hashed, even if the file
 /// changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Code {
+pub struct CodeSection {
     bytes: Box<[u8]>,
     /// The files, by rising path.
     rows: Vec<CodeFile>,
@@ -39,9 +39,9 @@ impl Archive<'_> {
     ///
     /// # Errors
     /// [`Damage`] of the section.
-    pub fn code(&self) -> Result<Code, Damage> {
+    pub fn code(&self) -> Result<CodeSection, Damage> {
         let Some(section) = self.layout.section(SectionKind::CODE) else {
-            return Ok(Code::default());
+            return Ok(CodeSection::default());
         };
         let damage = |fault| Damage {
             part: ArchivePart::Section(section.kind),
@@ -55,11 +55,11 @@ impl Archive<'_> {
             return Err(damage(Fault::Check));
         }
         let rows = parse(&bytes).map_err(damage)?;
-        Ok(Code { bytes, rows })
+        Ok(CodeSection { bytes, rows })
     }
 }
 
-impl Code {
+impl CodeSection {
     /// Returns the paths and contents, by rising path.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.rows.iter().filter_map(|row| self.file(row))
@@ -169,8 +169,8 @@ mod tests {
 
     use super::*;
 
-    fn read(bytes: &[u8]) -> Result<Code, Fault> {
-        Ok(Code { bytes: bytes.into(), rows: parse(bytes)? })
+    fn read(bytes: &[u8]) -> Result<CodeSection, Fault> {
+        Ok(CodeSection { bytes: bytes.into(), rows: parse(bytes)? })
     }
 
     fn section(files: &[(&str, &str)]) -> Vec<u8> {

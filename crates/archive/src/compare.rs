@@ -5,7 +5,7 @@
 use pinion_http::coding::Coding;
 
 use crate::archive::{Archive, Scratch};
-use crate::body_digests::Digests;
+use crate::body_digests::BodyDigests;
 use crate::damage::Damage;
 use crate::digest::Digest;
 use crate::entry::{Entry, Representation};
@@ -87,7 +87,7 @@ impl<E> From<Damaged> for CompareError<E> {
 #[derive(Clone, Copy, Debug)]
 struct ComparedArchive<'a> {
     archive: Archive<'a>,
-    digests: Digests<'a>,
+    digests: BodyDigests<'a>,
 }
 
 impl Aspects {

@@ -10,13 +10,13 @@ use crate::layout::DigestRow;
 /// The numbers of rows, found by the digests in them: 5 to 10 bytes for each. The rows themselves
 /// are elsewhere, always the same ones.
 #[derive(Debug, Default)]
-pub struct ByDigest {
+pub struct DigestIndex {
     numbers: HashTable<u32>,
     /// Contents come from outside; their digests must not fill one corner of the table.
     hasher: RandomState,
 }
 
-impl ByDigest {
+impl DigestIndex {
     /// Makes room for that many more rows of `rows`.
     pub fn reserve(&mut self, more: usize, rows: &[DigestRow]) {
         let Self { numbers, hasher } = self;

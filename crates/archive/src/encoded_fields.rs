@@ -6,7 +6,7 @@ use pinion_http::{hpack, qpack};
 
 /// All blocks of an archive.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rendered {
+pub(crate) struct EncodedFields {
     text: Box<[u8]>,
     blocks: Box<[Places]>,
 }
@@ -42,9 +42,9 @@ pub(crate) struct Lines<'a> {
     pub(crate) not_modified: &'a [u8],
 }
 
-impl Rendered {
+impl EncodedFields {
     /// Renders all blocks.
-    pub(crate) fn new<'a>(blocks: impl Iterator<Item = Lines<'a>>) -> Rendered {
+    pub(crate) fn new<'a>(blocks: impl Iterator<Item = Lines<'a>>) -> EncodedFields {
         let mut text = Vec::new();
         let places = blocks
             .map(|lines| Places {
@@ -52,7 +52,7 @@ impl Rendered {
                 qpack: lines.render(&mut text, qpack::encode::lines),
             })
             .collect();
-        Rendered { text: text.into(), blocks: places }
+        EncodedFields { text: text.into(), blocks: places }
     }
 
     /// Returns the forms of a block; [`Forms::NONE`] as long as nothing is rendered.

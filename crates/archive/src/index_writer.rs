@@ -8,7 +8,7 @@ use crate::index;
 use crate::layout::{Bucket, IndexHeader, SectionKind};
 use crate::limits::{INDEX_SEEDS_MAX, PROBE_MAX_BUCKETS, RECORD_OFFSET_MAX};
 use crate::record_writer::RecordKeys;
-use crate::section_output::{Sink, write_section};
+use crate::section_output::{SectionOutput, write_section};
 use crate::write_error::WriteError;
 
 /// The facts in the index header about the site as a whole.
@@ -22,7 +22,7 @@ pub(crate) struct Whole {
 
 /// Writes the index of the records that begin at `records`.
 pub(crate) fn write<W: Write + Seek>(
-    sink: &mut Sink<W>,
+    output: &mut SectionOutput<W>,
     keys: &RecordKeys,
     records: u64,
     whole: Whole,
@@ -31,7 +31,7 @@ pub(crate) fn write<W: Write + Seek>(
     if records + last > RECORD_OFFSET_MAX {
         return Err(WriteError::TooLarge);
     }
-    let index_start = sink.begin_section()?;
+    let index_start = output.begin_section()?;
     let entries = keys.count();
     let buckets = index::buckets_for(entries);
     let (seed, mut table) = fill(keys, records, buckets)?;
@@ -51,7 +51,7 @@ pub(crate) fn write<W: Write + Seek>(
         bucket.check = index::bucket_check(bucket, offset).into();
         offset += size_of::<Bucket>() as u64;
     }
-    write_section(sink, SectionKind::INDEX, true, &[header.as_bytes(), table.as_bytes()])?;
+    write_section(output, SectionKind::INDEX, true, &[header.as_bytes(), table.as_bytes()])?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The `.pinion` archive format: a site as one immutable file.
 //!
-//! **In:** the bytes of an archive (a mapping, a buffer), or a sink to write one to.
+//! **In:** the bytes of an archive (a mapping, a buffer), or an output to write one to.
 //! **Out:** plain values: entries, shared field blocks, places of bodies; a file.
 //! Nothing here opens a file, reads a clock or logs.
 //!
@@ -20,7 +20,7 @@
 //! | `error_pages` | [`ErrorPage`]: a site's pages in place of built-in ones |
 //! | `entries` | every entry in file order, for listings |
 //! | `compare` | [`Comparison`]: the differences of two archives, path by path |
-//! | `body_digests` | [`Digests`]: which content a stored body has |
+//! | `body_digests` | [`BodyDigests`]: which content a stored body has |
 //! | [`mod@verify`] | every hash of the file checked, damage named |
 //! | `writer` | [`Writer`]: bodies stream out, records follow, the header comes last |
 //! | `body_writer`, `record_writer` | its parts that stream: bodies, records |
@@ -28,11 +28,11 @@
 //! | `section_output` | its output: bytes in order, and the section table |
 //! | `write_error` | the errors of writing an archive |
 //! | `tagged_parts` | the pieces that rules are stored in |
-//! | `digest_index` | [`ByDigest`]: bodies found by their digests |
-//! | `previous_assets` | [`Previous`]: the assets that earlier releases have left, and their age |
-//! | `code_section` | [`Code`]: scripts, templates and the files they include: run and never sent |
+//! | `digest_index` | [`DigestIndex`]: bodies found by their digests |
+//! | `previous_assets` | [`PreviousAssets`]: the assets of earlier releases, and their age |
+//! | `code_section` | [`CodeSection`]: scripts, templates and their includes: run and never sent |
 //! | `body_origins` | the encoder of a stored body: a later build may reuse it |
-//! | `section_table` | [`Outline`]: the section table, of a file that is not mapped |
+//! | `section_table` | [`SectionTable`]: the section table, of a file that is not mapped |
 //! | `digest` | content identity: [`Digest`] and [`ETag`] |
 //! | `damage` | the damage of a file: [`OpenError`], [`Damage`] |
 //!
@@ -120,14 +120,14 @@ mod write_error;
 mod writer;
 
 pub use archive::{Archive, BodyLocation, Scratch};
-pub use body_digests::Digests;
+pub use body_digests::BodyDigests;
 pub use body_origins::NewOrigin;
 pub use body_writer::{BodyRef, BodyRoom, External};
-pub use code_section::Code;
+pub use code_section::CodeSection;
 pub use compare::{Aspects, CompareError, Comparison, Pair, PathChange};
 pub use damage::{ArchivePart, Damage, Fault, OpenError, SectionFault};
 pub use digest::{Digest, ETag};
-pub use digest_index::ByDigest;
+pub use digest_index::DigestIndex;
 pub use entries::Entries;
 pub use entry::{Entry, EntryKind, Representation};
 pub use error_pages::ErrorPage;
@@ -139,10 +139,10 @@ pub use field_rules::{
 pub use layout::SectionKind;
 pub use open::{Layout, Section};
 pub use path_pattern::{SegmentPart, SegmentPattern, path_matches};
-pub use previous_assets::Previous;
+pub use previous_assets::PreviousAssets;
 pub use rule::{NewRule, PathPart, QueryValue, Rule, TargetPart};
 pub use rules::Rules;
-pub use section_table::Outline;
+pub use section_table::SectionTable;
 pub use shared::{Role, SharedBlock, SharedId};
 pub use shared_writer::NewShared;
 pub use verify::{Report, verify};

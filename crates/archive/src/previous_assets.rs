@@ -18,16 +18,16 @@ const HEAD_BYTES: usize = 4;
 
 /// The entries that an archive has from earlier ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Previous<'a>(Vec<(&'a [u8], u16)>);
+pub struct PreviousAssets<'a>(Vec<(&'a [u8], u16)>);
 
 impl<'a> Archive<'a> {
     /// Reads the section, which is hashed once; an archive without one has no such entries.
     ///
     /// # Errors
     /// [`Damage`] of the section.
-    pub fn previous(&self) -> Result<Previous<'a>, Damage> {
+    pub fn previous(&self) -> Result<PreviousAssets<'a>, Damage> {
         let Some(section) = self.layout.section(SectionKind::PREVIOUS) else {
-            return Ok(Previous::default());
+            return Ok(PreviousAssets::default());
         };
         let damage = |fault| Damage {
             part: ArchivePart::Section(section.kind),
@@ -43,7 +43,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-impl<'a> Previous<'a> {
+impl<'a> PreviousAssets<'a> {
     /// Returns the number of builds that have carried an entry on, at least 1; `None` for one of
     /// the site itself.
     pub fn age(&self, path: &[u8]) -> Option<u16> {
@@ -67,7 +67,7 @@ impl<'a> Previous<'a> {
     }
 }
 
-fn parse(mut bytes: &[u8]) -> Option<Previous<'_>> {
+fn parse(mut bytes: &[u8]) -> Option<PreviousAssets<'_>> {
     let mut rows: Vec<(&[u8], u16)> = Vec::new();
     while !bytes.is_empty() {
         let (&[age_low, age_high, low, high], rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
@@ -81,7 +81,7 @@ fn parse(mut bytes: &[u8]) -> Option<Previous<'_>> {
         rows.push((path, age));
         bytes = rest;
     }
-    Some(Previous(rows))
+    Some(PreviousAssets(rows))
 }
 
 /// The section as it grows.

@@ -11,7 +11,7 @@ use crate::layout::{
     RECORD_RULES_FIRST, RecordHeader, RepresentationRow, SHARED_NONE, SectionKind,
 };
 use crate::limits::{PATH_MAX_BYTES, REPRESENTATIONS_MAX, TARGET_MAX_BYTES};
-use crate::section_output::Sink;
+use crate::section_output::SectionOutput;
 use crate::write_error::WriteError;
 use crate::writer::{NewEntry, NewRepresentation};
 
@@ -72,9 +72,12 @@ impl Records {
     }
 
     /// Begins the section, unless it has begun.
-    pub(crate) fn begin<W: Write + Seek>(&mut self, sink: &mut Sink<W>) -> Result<(), WriteError> {
+    pub(crate) fn begin<W: Write + Seek>(
+        &mut self,
+        output: &mut SectionOutput<W>,
+    ) -> Result<(), WriteError> {
         if self.start.is_none() {
-            self.start = Some(sink.begin_section()?);
+            self.start = Some(output.begin_section()?);
         }
         Ok(())
     }
@@ -82,10 +85,10 @@ impl Records {
     /// Writes the waiting bytes, if the section has begun and there are enough to be worth a write.
     pub(crate) fn advance<W: Write + Seek>(
         &mut self,
-        sink: &mut Sink<W>,
+        output: &mut SectionOutput<W>,
     ) -> Result<(), WriteError> {
         match self.start {
-            Some(start) if self.waiting.len() >= WAITING_BYTES => self.write(sink, start),
+            Some(start) if self.waiting.len() >= WAITING_BYTES => self.write(output, start),
             _ => Ok(()),
         }
     }
@@ -93,19 +96,23 @@ impl Records {
     /// Ends the section. Returns the place where it begins.
     pub(crate) fn end<W: Write + Seek>(
         mut self,
-        sink: &mut Sink<W>,
+        output: &mut SectionOutput<W>,
     ) -> Result<(u64, RecordKeys), WriteError> {
-        self.begin(sink)?;
+        self.begin(output)?;
         let start = self.start.unwrap_or_default();
-        self.write(sink, start)?;
-        sink.end_section(SectionKind::RECORDS, true, *self.hasher.finalize().as_bytes());
+        self.write(output, start)?;
+        output.end_section(SectionKind::RECORDS, true, *self.hasher.finalize().as_bytes());
         Ok((start, self.keys))
     }
 
-    fn write<W: Write + Seek>(&mut self, sink: &mut Sink<W>, start: u64) -> Result<(), WriteError> {
+    fn write<W: Write + Seek>(
+        &mut self,
+        output: &mut SectionOutput<W>,
+        start: u64,
+    ) -> Result<(), WriteError> {
         seal(&mut self.waiting, start + self.written)?;
         self.hasher.update(&self.waiting);
-        sink.write(&self.waiting)?;
+        output.write(&self.waiting)?;
         self.written += self.waiting.len() as u64;
         self.waiting.clear();
         Ok(())

@@ -11,7 +11,7 @@ use crate::open::SECTION_VERSION;
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A buffered output that knows its position and the section it is in.
-pub(crate) struct Sink<W: Write + Seek> {
+pub(crate) struct SectionOutput<W: Write + Seek> {
     out: BufWriter<W>,
     position: u64,
     /// The last bytes before the position that were left to others: the output is not there yet.
@@ -20,9 +20,9 @@ pub(crate) struct Sink<W: Write + Seek> {
     rows: Vec<SectionRow>,
 }
 
-impl<W: Write + Seek> Sink<W> {
-    pub(crate) fn new(out: W) -> Sink<W> {
-        Sink {
+impl<W: Write + Seek> SectionOutput<W> {
+    pub(crate) fn new(out: W) -> SectionOutput<W> {
+        SectionOutput {
             out: BufWriter::with_capacity(BUFFER_BYTES, out),
             position: 0,
             skipped: 0,
@@ -108,17 +108,17 @@ impl<W: Write + Seek> Sink<W> {
 
 /// Writes one whole section.
 pub(crate) fn write_section<W: Write + Seek>(
-    sink: &mut Sink<W>,
+    output: &mut SectionOutput<W>,
     kind: SectionKind,
     required: bool,
     parts: &[&[u8]],
 ) -> io::Result<()> {
-    sink.begin_section()?;
+    output.begin_section()?;
     let mut hasher = blake3::Hasher::new();
     for part in parts {
-        sink.write(part)?;
+        output.write(part)?;
         hasher.update(part);
     }
-    sink.end_section(kind, required, *hasher.finalize().as_bytes());
+    output.end_section(kind, required, *hasher.finalize().as_bytes());
     Ok(())
 }

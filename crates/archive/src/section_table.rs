@@ -9,14 +9,14 @@ use crate::open::{Section, header_page, section, section_table};
 
 /// The facts in the header page. No other part of the file was looked at.
 #[derive(Clone, Debug)]
-pub struct Outline {
+pub struct SectionTable {
     /// The digest of the archive, see [`Layout::digest`](crate::Layout::digest).
     pub digest: Digest,
     /// The section table, by rising offset; all of them lie within the file.
     pub sections: Vec<Section>,
 }
 
-impl Outline {
+impl SectionTable {
     /// Bytes that [`read`](Self::read) needs of the start of the file.
     pub const BYTES: usize = HEADER_PAGE_BYTES;
 
@@ -26,7 +26,7 @@ impl Outline {
     /// # Errors
     /// The errors of [`Layout::open`](crate::Layout::open), except those of the parts after the
     /// page.
-    pub fn read(page: &[u8], file_bytes: u64) -> Result<Outline, OpenError> {
+    pub fn read(page: &[u8], file_bytes: u64) -> Result<SectionTable, OpenError> {
         let short = OpenError::NoHeaderPage { bytes: page.len() as u64 };
         let page = header_page(page)?;
         let (header, table) = FileHeader::ref_from_prefix(&page).map_err(|_| short)?;
@@ -41,7 +41,7 @@ impl Outline {
             core::cmp::Ordering::Equal => {}
         }
         let (digest, sections) = section_table(header, table)?;
-        Ok(Outline { digest, sections })
+        Ok(SectionTable { digest, sections })
     }
 
     /// Returns the first section of a kind, in the version that this program knows.

@@ -8,7 +8,7 @@ use pinion_http::prepared::SharedFields;
 use zerocopy::FromBytes;
 
 use crate::damage::{ArchivePart, Damage, Fault};
-use crate::encoded_fields::{Forms, Lines, Rendered};
+use crate::encoded_fields::{EncodedFields, Forms, Lines};
 use crate::field_lines;
 use crate::layout::SharedHeader;
 use crate::limits::SHARED_VARIANT_MAX_BYTES;
@@ -133,7 +133,7 @@ pub(crate) struct SharedTable {
     blocks: Box<[BlockPlaces]>,
     generated: Option<SharedId>,
     slash_redirect: Option<SharedId>,
-    rendered: Rendered,
+    rendered: EncodedFields,
 }
 
 /// The positions of the parts of one block in the table's bytes.
@@ -177,7 +177,7 @@ impl SharedTable {
     /// Makes the forms for HTTP/2 and HTTP/3, which a writer has no use for.
     pub(crate) fn render(mut self) -> SharedTable {
         let blocks = (0..self.len() as u32).filter_map(|id| self.get(SharedId(id)));
-        self.rendered = Rendered::new(blocks.map(|block| Lines {
+        self.rendered = EncodedFields::new(blocks.map(|block| Lines {
             type_line: block.type_line(),
             without_type: block.without_type(),
             not_modified: block.not_modified,

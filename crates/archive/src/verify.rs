@@ -18,7 +18,7 @@ use crate::layout::{
     SINGLE_PAGE_KEY, SectionKind, VARIANT_PREFIX,
 };
 use crate::open::{Layout, Section};
-use crate::previous_assets::Previous;
+use crate::previous_assets::PreviousAssets;
 
 /// Damages that are kept; a file of zeros would have millions.
 pub const DAMAGES_MAX: usize = 1000;
@@ -103,7 +103,7 @@ pub fn verify(bytes: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Report
     }
     let previous = archive.previous().unwrap_or_else(|damage| {
         report.add(damage);
-        Previous::default()
+        PreviousAssets::default()
     });
     for number in 0..archive.external_count() {
         if let Err(damage) = archive.external(number as u32) {
@@ -180,7 +180,7 @@ fn check_gap(bytes: &[u8], from: u64, to: u64, report: &mut Report) {
 /// Follows every slot of the index to its record, and searches for that record's path. Ends early
 /// when there is more to follow than the records can be. Entries of earlier releases are among
 /// them.
-fn check_index(archive: &Archive<'_>, previous: &Previous<'_>, report: &mut Report) {
+fn check_index(archive: &Archive<'_>, previous: &PreviousAssets<'_>, report: &mut Report) {
     let mut scratch = Scratch::new();
     let mut again = Scratch::new();
     let (mut slots, mut record_bytes, mut unreadable) = (0, 0, 0);

@@ -33,14 +33,14 @@ use crate::limits::{
 use crate::previous_assets::NewPrevious;
 use crate::record_writer::Records;
 use crate::rule::{self, NewRule};
-use crate::section_output::{Sink, write_section};
+use crate::section_output::{SectionOutput, write_section};
 use crate::shared::SharedId;
 use crate::shared_writer::{Blocks, NewShared};
 use crate::write_error::WriteError;
 
 /// Writes one archive.
 pub struct Writer<W: Write + Seek> {
-    sink: Sink<W>,
+    output: SectionOutput<W>,
     bodies: Bodies,
     externals: Vec<External>,
     origins: OriginTable,
@@ -123,11 +123,11 @@ pub struct Summary {
 impl<W: Write + Seek> Writer<W> {
     /// Begins an empty archive on `out`, which is positioned at its start and empty.
     pub fn new(out: W) -> Result<Writer<W>, WriteError> {
-        let mut sink = Sink::new(out);
-        sink.write(&[0; HEADER_PAGE_BYTES])?;
-        sink.begin_section()?;
+        let mut output = SectionOutput::new(out);
+        output.write(&[0; HEADER_PAGE_BYTES])?;
+        output.begin_section()?;
         Ok(Writer {
-            sink,
+            output,
             bodies: Bodies::default(),
             externals: Vec::new(),
             origins: OriginTable::default(),
@@ -157,7 +157,7 @@ impl<W: Write + Seek> Writer<W> {
     /// caller computes it, on as many threads as it likes.
     pub fn body(&mut self, digest: &Digest, body: &[u8]) -> Result<BodyRef, WriteError> {
         debug_assert_eq!(*digest, Digest::of(body));
-        self.bodies.store(&mut self.sink, digest, body)
+        self.bodies.store(&mut self.output, digest, body)
     }
 
     /// Works like [`body`](Self::body) for content that should not be held in memory: reads exactly
@@ -169,7 +169,7 @@ impl<W: Write + Seek> Writer<W> {
         bytes: u64,
         from: &mut dyn Read,
     ) -> Result<BodyRef, WriteError> {
-        self.bodies.store_from(&mut self.sink, digest, bytes, from)
+        self.bodies.store_from(&mut self.output, digest, bytes, from)
     }
 
     /// Makes room for a body that the caller copies into the output by other means than this
@@ -181,7 +181,7 @@ impl<W: Write + Seek> Writer<W> {
         digest: &Digest,
         bytes: u64,
     ) -> Result<(BodyRef, Option<BodyRoom>), WriteError> {
-        self.bodies.reserve(&mut self.sink, digest, bytes)
+        self.bodies.reserve(&mut self.output, digest, bytes)
     }
 
     /// Registers a file that stays outside; the number in [`BodyRef::external`] counts these calls
@@ -247,9 +247,9 @@ impl<W: Write + Seek> Writer<W> {
     pub fn end_bodies(&mut self) -> Result<(), WriteError> {
         if !self.bodies.ended {
             self.bodies.ended = true;
-            self.sink.end_section(SectionKind::BODIES, true, [0; 32]);
+            self.output.end_section(SectionKind::BODIES, true, [0; 32]);
         }
-        self.records.begin(&mut self.sink)
+        self.records.begin(&mut self.output)
     }
 
     /// Adds an entry. Its path must be new; this is noticed by [`finish`](Self::finish).
@@ -366,38 +366,38 @@ impl<W: Write + Seek> Writer<W> {
         let facts = meta_lines(meta)?;
         self.end_bodies()?;
         let mut summary = self.summary();
-        let sink = &mut self.sink;
-        let (records, keys) = self.records.end(sink)?;
-        write_section(sink, SectionKind::SHARED, true, &[self.shared.bytes()])?;
-        write_section(sink, SectionKind::META, false, &[facts.as_bytes()])?;
-        index_writer::write(sink, &keys, records, self.whole)?;
+        let output = &mut self.output;
+        let (records, keys) = self.records.end(output)?;
+        write_section(output, SectionKind::SHARED, true, &[self.shared.bytes()])?;
+        write_section(output, SectionKind::META, false, &[facts.as_bytes()])?;
+        index_writer::write(output, &keys, records, self.whole)?;
         drop(keys);
         if !self.externals.is_empty() {
-            write_externals(sink, &self.externals)?;
+            write_externals(output, &self.externals)?;
         }
         if !self.rules.is_empty() {
-            write_section(sink, SectionKind::RULES, true, &[&self.rules])?;
+            write_section(output, SectionKind::RULES, true, &[&self.rules])?;
         }
-        write_section(sink, SectionKind::DIGESTS, true, &[self.bodies.digests().as_bytes()])?;
+        write_section(output, SectionKind::DIGESTS, true, &[self.bodies.digests().as_bytes()])?;
         let previous = self.previous.bytes();
         if !previous.is_empty() {
-            write_section(sink, SectionKind::PREVIOUS, false, &[&previous])?;
+            write_section(output, SectionKind::PREVIOUS, false, &[&previous])?;
         }
         let origins = self.origins.into_rows();
         if !origins.is_empty() {
-            write_section(sink, SectionKind::ORIGINS, false, &[origins.as_bytes()])?;
+            write_section(output, SectionKind::ORIGINS, false, &[origins.as_bytes()])?;
         }
         let code = self.code.bytes();
         if !code.is_empty() {
-            write_section(sink, SectionKind::CODE, true, &[&code])?;
+            write_section(output, SectionKind::CODE, true, &[&code])?;
         }
         if !self.field_rules.is_empty() {
-            write_section(sink, SectionKind::FIELD_RULES, true, &[&self.field_rules])?;
+            write_section(output, SectionKind::FIELD_RULES, true, &[&self.field_rules])?;
         }
-        summary.total_bytes = self.sink.position();
-        summary.digest = Digest::of_archive(self.sink.rows());
-        let page = header_page(self.sink.rows(), summary.total_bytes);
-        Ok((summary, self.sink.finish(&page)?))
+        summary.total_bytes = self.output.position();
+        summary.digest = Digest::of_archive(self.output.rows());
+        let page = header_page(self.output.rows(), summary.total_bytes);
+        Ok((summary, self.output.finish(&page)?))
     }
 
     fn summary(&self) -> Summary {
@@ -425,7 +425,7 @@ impl<W: Write + Seek> Writer<W> {
         let Self { bodies, externals, .. } = self;
         let place = |form: &NewRepresentation| place(bodies, externals, form.body);
         self.records.add(prefix, entry, place).map_err(refuse)?;
-        self.records.advance(&mut self.sink)
+        self.records.advance(&mut self.output)
     }
 }
 
@@ -458,8 +458,11 @@ fn meta_lines(meta: &[(&str, &str)]) -> Result<String, WriteError> {
     Ok(lines)
 }
 
-fn write_externals<W: Write + Seek>(sink: &mut Sink<W>, externals: &[External]) -> io::Result<()> {
-    let mut offset = sink.begin_section()?;
+fn write_externals<W: Write + Seek>(
+    output: &mut SectionOutput<W>,
+    externals: &[External],
+) -> io::Result<()> {
+    let mut offset = output.begin_section()?;
     let mut rows = Vec::with_capacity(externals.len());
     for external in externals {
         let mut row = ExternalRow {
@@ -472,7 +475,7 @@ fn write_externals<W: Write + Seek>(sink: &mut Sink<W>, externals: &[External]) 
         rows.push(row);
         offset += size_of::<ExternalRow>() as u64;
     }
-    write_section(sink, SectionKind::EXTERNALS, true, &[rows.as_bytes()])
+    write_section(output, SectionKind::EXTERNALS, true, &[rows.as_bytes()])
 }
 
 fn header_page(rows: &[SectionRow], total_bytes: u64) -> Vec<u8> {

@@ -21,23 +21,23 @@ use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
 
 use crate::assemble::stored_contents::{ContentForm, ContentId, Contents};
-use crate::coding_rules::{ListId, Lists};
+use crate::coding_rules::{CodingListId, CodingRules};
 use crate::codings::{self, CodingLevel};
 use crate::error::{BuildError, FileProblem, Reason};
 use crate::fields::FieldBlocks;
 use crate::limits::{HELD_MAX_BYTES, MODIFIED_MIN, SLOWEST};
 use crate::media::{MediaType, is_packed};
 use crate::options::Options;
-use crate::process_file::{Body, Coded, Codings, Product, Tried};
+use crate::process_file::{Body, Coded, Codings, ProcessedFile, Tried};
 use crate::report::{BuildReport, FileReport};
 use crate::reuse::Reuse;
-use crate::reuse_in_kernel::{CarriedBody, Carrier};
+use crate::reuse_in_kernel::{CarriedBody, KernelCopier};
 use crate::rules::Rules;
-use crate::site_code::Code;
+use crate::site_code::SiteCode;
 use crate::summary::{CodingSummary, Slow, Summary, Warning};
 use crate::walk::names::Globs;
-use crate::walk::open_source::{OpenSource, Stamp};
-use crate::walk::stat_cache::{FoundIn, Notes};
+use crate::walk::open_source::{FileStamp, OpenSource};
+use crate::walk::stat_cache::{FoundIn, StatCacheWriter};
 use crate::walk::{SourceFile, relative};
 
 /// An archive that is being written.
@@ -63,9 +63,9 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     /// The digest of the state of each external file, in place of its content.
     states: Vec<Digest>,
     /// Copies bodies that can be carried over.
-    pub(crate) carrier: Option<Carrier>,
+    pub(crate) carrier: Option<KernelCopier>,
     /// `None` when no notes were asked for, or when they could not be written.
-    pub(crate) notes: Option<Notes>,
+    pub(crate) notes: Option<StatCacheWriter>,
     pub(crate) summary: Summary,
 }
 
@@ -77,7 +77,7 @@ struct Resource {
     /// Its number in the list of types.
     media: u16,
     /// The list of codings that are its own; `None` for types that are not encoded.
-    list: Option<ListId>,
+    list: Option<CodingListId>,
     /// [`NEVER`] for none.
     modified: UnixSeconds,
     /// Whether its name begins a digest of its content.
@@ -106,11 +106,11 @@ const NEVER: UnixSeconds = UnixSeconds::MIN;
 impl<'a, W: Write + Seek> Assembly<'a, W> {
     pub(crate) fn new(
         options: &'a Options,
-        lists: &Lists<'_>,
+        lists: &CodingRules<'_>,
         files: &'a [SourceFile],
         rules: &'a Rules,
-        carrier: Option<Carrier>,
-        notes: Option<Notes>,
+        carrier: Option<KernelCopier>,
+        notes: Option<StatCacheWriter>,
         out: W,
     ) -> Result<Assembly<'a, W>, BuildError> {
         let mut fields = FieldBlocks::new(options, &rules.fields)?;
@@ -145,13 +145,13 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Makes room for as many bodies as there were the last time, but no more than there can be.
-    pub(crate) fn expect(&mut self, reuse: &Reuse, lists: &Lists<'_>) {
+    pub(crate) fn expect(&mut self, reuse: &Reuse, lists: &CodingRules<'_>) {
         let most = self.files.len().saturating_mul(lists.most_forms());
         self.writer.expect_bodies(reuse.bodies().min(most));
     }
 
     /// Stores the code.
-    pub(crate) fn code(&mut self, code: &Code) -> Result<(), WriteError> {
+    pub(crate) fn code(&mut self, code: &SiteCode) -> Result<(), WriteError> {
         code.iter().try_for_each(|(path, content)| self.writer.code(path, content))
     }
 
@@ -159,7 +159,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     pub(crate) fn take(
         &mut self,
         file: usize,
-        product: Result<Option<Product>, Reason>,
+        product: Result<Option<ProcessedFile>, Reason>,
     ) -> Result<(), BuildError> {
         let problem = match product {
             Ok(Some(product)) => self.resource(file, product)?.err(),
@@ -176,9 +176,9 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     fn resource(
         &mut self,
         file: usize,
-        product: Product,
+        product: ProcessedFile,
     ) -> Result<Result<(), Reason>, BuildError> {
-        let Product { found, stamp, body, unread, codings, encoding, assets } = product;
+        let ProcessedFile { found, stamp, body, unread, codings, encoding, assets } = product;
         let FoundIn { media, digest, by_content, .. } = found;
         let in_archive = !matches!(body, Body::External(_));
         if in_archive && stamp.bytes > HELD_MAX_BYTES && !is_packed(media.essence) {
@@ -219,7 +219,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     fn content(
         &mut self,
         digest: Digest,
-        stamp: Stamp,
+        stamp: FileStamp,
         body: Body,
     ) -> Result<Result<ContentId, Reason>, BuildError> {
         let stored = self.writer.known(&digest);
@@ -241,7 +241,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         content: ContentId,
         bytes: u64,
         codings: Codings,
-    ) -> Result<Option<ListId>, WriteError> {
+    ) -> Result<Option<CodingListId>, WriteError> {
         let (list, tried) = match codings {
             Codings::Untried => return Ok(None),
             Codings::Earlier(list) => (list, Vec::new()),
@@ -298,7 +298,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     fn identity(
         &mut self,
         digest: &Digest,
-        stamp: Stamp,
+        stamp: FileStamp,
         body: Body,
     ) -> Result<Result<BodyRef, Reason>, BuildError> {
         match body {
@@ -346,7 +346,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Records the stamp of a file and the findings about its content, for the next build.
-    fn note(&mut self, file: usize, stamp: &Stamp, found: &FoundIn) {
+    fn note(&mut self, file: usize, stamp: &FileStamp, found: &FoundIn) {
         let Some(key) = self.files.get(file).map(|file| &*file.key) else { return };
         let added = self.notes.as_mut().map(|notes| notes.add(key, stamp, found));
         if added.is_some_and(|added| added.is_err()) {
@@ -435,7 +435,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
 fn stream<W: Write + Seek>(
     writer: &mut Writer<W>,
     digest: &Digest,
-    stamp: Stamp,
+    stamp: FileStamp,
     mut source: OpenSource,
 ) -> Result<Result<BodyRef, Reason>, BuildError> {
     let file = match source.rewind() {

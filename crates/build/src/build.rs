@@ -11,7 +11,7 @@ use std::time::Instant;
 use pinion_archive::WriteError;
 
 use crate::assemble::{Assembly, Earlier};
-use crate::coding_rules::Lists;
+use crate::coding_rules::CodingRules;
 use crate::dynamic_site::{self, CodeFile};
 use crate::encode::Encoders;
 use crate::error::BuildError;
@@ -20,17 +20,17 @@ use crate::name_warnings;
 use crate::options::Options;
 use crate::pipeline;
 use crate::precompressed::Precompressed;
-use crate::process_file::{BuildState, Claims};
+use crate::process_file::{BuildState, EncodingClaims};
 use crate::progress::{Progress, WorkMeter};
 use crate::reuse::Reuse;
-use crate::reuse_in_kernel::Carrier;
+use crate::reuse_in_kernel::KernelCopier;
 use crate::rules::{Rules, SitePaths};
-use crate::site_code::{self, Code};
-use crate::site_layout::{Main, Walked, Walls};
+use crate::site_code::{self, SiteCode};
+use crate::site_layout::{MainScript, PublishGuard, WalkedSite};
 use crate::summary::{Summary, Warning};
 use crate::url_plan;
-use crate::walk::names::Names;
-use crate::walk::stat_cache::{KnownFile, Notes, Stamps};
+use crate::walk::names::NameFilter;
+use crate::walk::stat_cache::{KnownFile, StatCache, StatCacheWriter};
 use crate::walk::{FileId, FoundFiles, Selection, SourceFile, walk};
 
 /// An archive that was built.
@@ -66,8 +66,8 @@ pub fn build<W: Write + Seek>(
 /// # Errors
 /// The output cannot be written, or an option is wrong.
 pub fn build_nothing<W: Write + Seek>(options: &Options, out: W) -> Result<Built<W>, BuildError> {
-    let names = Names::of(options)?;
-    let lists = Lists::new(options)?;
+    let names = NameFilter::of(options)?;
+    let lists = CodingRules::new(options)?;
     let rules = Rules::default();
     let assembly = Assembly::new(options, &lists, &[], &rules, None, None, out)?;
     let (summary, out, externals) = assembly.finish(&Earlier::default(), &names)?;
@@ -81,11 +81,11 @@ pub(crate) struct Beside<'a> {
     pub(crate) earlier: Earlier<'a>,
     pub(crate) reuse: Reuse,
     /// Copies from that archive to the output; it has to be the first of those that are reused.
-    pub(crate) carrier: Option<Carrier>,
+    pub(crate) carrier: Option<KernelCopier>,
     /// The stamps of the files at the last build.
-    pub(crate) stamps: Option<Stamps>,
+    pub(crate) stamps: Option<StatCache>,
     /// Records their stamps of now.
-    pub(crate) notes: Option<Notes>,
+    pub(crate) notes: Option<StatCacheWriter>,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -99,16 +99,16 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     look: impl FnOnce() -> Beside<'a>,
     out: W,
     progress: &dyn Progress,
-) -> Result<(Built<W>, Option<Notes>), BuildError> {
+) -> Result<(Built<W>, Option<StatCacheWriter>), BuildError> {
     let begin = Instant::now();
-    let names = Names::of(options)?;
-    let (lists, workers) = (Lists::new(options)?, workers(options));
+    let names = NameFilter::of(options)?;
+    let (lists, workers) = (CodingRules::new(options)?, workers(options));
     let left_out: Vec<_> = output.iter().copied().chain(options.named_files()).collect();
     let selection = Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
     let (found, beside) = at_the_same_time(|| walk(source, selection, workers, progress), look);
     let (found, Beside { earlier, reuse, carrier, stamps, notes, warnings }) = (found?, beside);
     tell_found(&found, progress);
-    let (code, walls) = code_within_walls(source, &found, options)?;
+    let (code, guard) = code_within_walls(source, &found, options)?;
     let rules = rules(source, options, &found, &left_out)?;
     let (known, carries) = (known(stamps, &found, &reuse), carrier.is_some());
     if let Some(carrier) = &carrier {
@@ -119,7 +119,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     assembly.expect(&reuse, &lists);
     assembly.summary.warnings = warnings;
     assembly.summary.warnings.extend(doubts(&found, options, &names, &rules, &code));
-    assembly.summary.walls = walls;
+    assembly.summary.guard = guard;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
     let source = source.join(found.content);
@@ -132,7 +132,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
         known: &known,
         carries,
         lost: lost.into(),
-        claims: Claims::default(),
+        claims: EncodingClaims::default(),
         precompressed: Precompressed::of(&found.files, &rules.fields),
         meter: WorkMeter::new(progress),
     };
@@ -150,7 +150,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     assembly.code(&code)?;
     let (notes, carrier) = (assembly.notes.take(), assembly.carrier.take());
     let (summary, out, externals) = assembly.finish(&earlier, &names)?;
-    carrier.map_or(Ok(()), Carrier::finish).map_err(WriteError::Output)?;
+    carrier.map_or(Ok(()), KernelCopier::finish).map_err(WriteError::Output)?;
     let summary = Summary {
         folders: found.folders,
         skipped: found.skipped,
@@ -167,9 +167,9 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
 fn doubts(
     found: &FoundFiles,
     options: &Options,
-    names: &Names,
+    names: &NameFilter,
     rules: &Rules,
-    code: &Code,
+    code: &SiteCode,
 ) -> Vec<Warning> {
     let mut doubts = name_warnings::doubts(found, options);
     doubts.extend(site_code::doubts(found, code));
@@ -179,27 +179,27 @@ fn doubts(
 }
 
 /// Returns the files that have not changed.
-fn known(stamps: Option<Stamps>, found: &FoundFiles, reuse: &Reuse) -> Vec<KnownFile> {
+fn known(stamps: Option<StatCache>, found: &FoundFiles, reuse: &Reuse) -> Vec<KnownFile> {
     stamps.map(|old| old.known(&found.files, &found.stamps, reuse)).unwrap_or_default()
 }
 
 fn tell_found(found: &FoundFiles, progress: &dyn Progress) {
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
-    let (links, shape) = (found.links.clone(), dynamic_site::shape(found));
-    progress.walked(Walked { links, code: code_paths(&found.code), shape });
+    let (links, layout) = (found.links.clone(), dynamic_site::layout(found));
+    progress.walked(WalkedSite { links, code: code_paths(&found.code), layout });
 }
 
-/// Reads the code of a folder, and checks that the folder has kept its walls.
+/// Reads the code of a folder, and checks that the site keeps its properties.
 fn code_within_walls(
     source: &Path,
     found: &FoundFiles,
     options: &Options,
-) -> Result<(Code, Walls), BuildError> {
-    let mut now = Walls { shape: dynamic_site::shape(found), main: Main::None };
+) -> Result<(SiteCode, PublishGuard), BuildError> {
+    let mut now = PublishGuard { layout: dynamic_site::layout(found), main: MainScript::None };
     // The check comes first, so that no file is read in a role that it must not have.
     if let Some(before) = options.follows
-        && !now.shape.may_follow(before.shape)
+        && !now.layout.may_follow(before.layout)
     {
         return Err(BuildError::Lost { before, now });
     }
@@ -208,20 +208,20 @@ fn code_within_walls(
     if !errors.is_empty() {
         return Err(BuildError::Code(errors));
     }
-    now.main = Main::of(&code);
+    now.main = MainScript::of(&code);
     match options.follows {
         Some(before) if !before.may_become(now) => Err(BuildError::Lost { before, now }),
         _ => Ok((code, now)),
     }
 }
 
-fn unused_codings(lists: &Lists<'_>) -> Vec<Warning> {
+fn unused_codings(lists: &CodingRules<'_>) -> Vec<Warning> {
     lists.unused().map(|pattern| Warning::UnusedCodings(pattern.into())).collect()
 }
 
 /// Returns the patterns that nothing matches. Those of a site with live folders are for files that
 /// no build sees.
-fn unused_patterns(names: &Names, options: &Options) -> Vec<Warning> {
+fn unused_patterns(names: &NameFilter, options: &Options) -> Vec<Warning> {
     if !options.live.is_empty() {
         return Vec::new();
     }
@@ -243,7 +243,7 @@ fn code_paths(code: &[CodeFile]) -> Vec<PathBuf> {
 
 /// Returns the most bytes that unchanged files take: a content in a coding is no longer than
 /// itself.
-fn most_bytes(known: &[KnownFile], files: &[SourceFile], lists: &Lists<'_>) -> u64 {
+fn most_bytes(known: &[KnownFile], files: &[SourceFile], lists: &CodingRules<'_>) -> u64 {
     let files = known.iter().filter_map(|known| files.get(known.file as usize));
     let bytes: u64 = files.map(|file| file.bytes).sum();
     bytes.saturating_mul(lists.most_forms() as u64)

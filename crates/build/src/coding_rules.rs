@@ -14,14 +14,14 @@ use crate::walk::names::{glob_of, is_of_paths, path_and_name};
 
 /// The number of a list of codings; 0 is that of the files that no override names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ListId(u16);
+pub(crate) struct CodingListId(u16);
 
-impl ListId {
-    pub(crate) const DEFAULT: ListId = ListId(0);
+impl CodingListId {
+    pub(crate) const DEFAULT: CodingListId = CodingListId(0);
 }
 
 /// The lists of a build.
-pub(crate) struct Lists<'a> {
+pub(crate) struct CodingRules<'a> {
     default: &'a [CodingLevel],
     overrides: Vec<Override<'a>>,
 }
@@ -33,10 +33,10 @@ struct Override<'a> {
     used: AtomicBool,
 }
 
-impl<'a> Lists<'a> {
+impl<'a> CodingRules<'a> {
     /// # Errors
     /// [`BuildError::Glob`] for a pattern that is none.
-    pub(crate) fn new(options: &'a Options) -> Result<Lists<'a>, BuildError> {
+    pub(crate) fn new(options: &'a Options) -> Result<CodingRules<'a>, BuildError> {
         let wrong = |what| BuildError::Glob { option: "codings-for", what };
         let overrides = options.codings_for.iter().map(|given| {
             Ok(Override {
@@ -50,11 +50,11 @@ impl<'a> Lists<'a> {
         if u16::try_from(overrides.len() + 1).is_err() {
             return Err(wrong(format!("more than {} patterns", u16::MAX)));
         }
-        Ok(Lists { default: &options.codings, overrides })
+        Ok(CodingRules { default: &options.codings, overrides })
     }
 
     /// Returns the list of a file: that of the last override that names it.
-    pub(crate) fn of(&self, key: &[u8]) -> ListId {
+    pub(crate) fn of(&self, key: &[u8]) -> CodingListId {
         let (path, name) = path_and_name(key);
         let matches = |rule: &Override<'_>| {
             let text = if rule.of_paths { path } else { name };
@@ -65,13 +65,13 @@ impl<'a> Lists<'a> {
                 if let Some(rule) = self.overrides.get(place) {
                     rule.used.store(true, Ordering::Relaxed);
                 }
-                ListId(place as u16 + 1)
+                CodingListId(place as u16 + 1)
             }
-            None => ListId::DEFAULT,
+            None => CodingListId::DEFAULT,
         }
     }
 
-    pub(crate) fn codings(&self, list: ListId) -> &'a [CodingLevel] {
+    pub(crate) fn codings(&self, list: CodingListId) -> &'a [CodingLevel] {
         match usize::from(list.0).checked_sub(1) {
             None => self.default,
             Some(place) => {
@@ -116,7 +116,7 @@ mod tests {
         let codings_for: Vec<CodingsFor> =
             rules.iter().map(|rule| CodingsFor::parse(rule, CodingEffort::Best).unwrap()).collect();
         let options = Options { codings_for, ..Options::new(0) };
-        let lists = Lists::new(&options).unwrap();
+        let lists = CodingRules::new(&options).unwrap();
         for (key, expected) in [
             ("/a.svg", "br:11"),
             ("/b/c.svg", "br:11"),

@@ -22,10 +22,10 @@ use pinion_template::name::{MAIN, MAIN_BESIDE, route};
 
 use crate::compat_80s::is_page_below_static;
 use crate::error::FileProblem;
-use crate::site_layout::Shape;
+use crate::site_layout::SiteLayout;
 use crate::summary::Warning;
 use crate::walk::names::{is_code, is_copy_of_code, is_page, is_script, path_and_name};
-use crate::walk::open_source::Stamp;
+use crate::walk::open_source::FileStamp;
 use crate::walk::{FoundFiles, SourceFile, relative};
 
 /// The folder at the top that, where there is one, holds the content of a dynamic site.
@@ -103,7 +103,7 @@ pub(crate) fn arrange(mut found: FoundFiles) -> FoundFiles {
 /// Makes plain files of pages that are no code in a site of 80s.
 fn publish_below_static(found: &mut FoundFiles) {
     let FoundFiles { files, stamps, special, code, problems, below_static, .. } = found;
-    let mut all: Vec<(SourceFile, Stamp)> = files.drain(..).zip(stamps.drain(..)).collect();
+    let mut all: Vec<(SourceFile, FileStamp)> = files.drain(..).zip(stamps.drain(..)).collect();
     let mut published = HashSet::new();
     for (key, stamp) in below_static.drain(..) {
         published.insert(relative(&key));
@@ -185,7 +185,7 @@ fn enter_content(found: &mut FoundFiles) {
 /// Keeps files and their stamps together.
 fn retain_files(
     files: &mut Vec<SourceFile>,
-    stamps: &mut Vec<Stamp>,
+    stamps: &mut Vec<FileStamp>,
     stays: &mut impl FnMut(&[u8]) -> bool,
 ) {
     let kept: Vec<bool> = files.iter().map(|file| stays(&file.key)).collect();
@@ -196,11 +196,11 @@ fn retain_files(
 }
 
 /// Returns the layout of the folder that a walk has found.
-pub(crate) fn shape(found: &FoundFiles) -> Shape {
+pub(crate) fn layout(found: &FoundFiles) -> SiteLayout {
     match (found.is_dynamic, found.content.is_empty()) {
-        (false, _) => Shape::Static,
-        (true, true) => Shape::Dynamic,
-        (true, false) => Shape::DynamicBeside,
+        (false, _) => SiteLayout::Static,
+        (true, true) => SiteLayout::Dynamic,
+        (true, false) => SiteLayout::DynamicBeside,
     }
 }
 
@@ -314,7 +314,7 @@ mod tests {
                 found.code.push(CodeFile { path: key.clone(), key });
             } else {
                 found.files.push(SourceFile { key, bytes: 0 });
-                found.stamps.push(Stamp::default());
+                found.stamps.push(FileStamp::default());
             }
         }
         found

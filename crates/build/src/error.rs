@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pinion_archive::{Damage, WriteError};
 
 use crate::rules::RuleError;
-use crate::site_layout::{Shape, Walls};
+use crate::site_layout::{PublishGuard, SiteLayout};
 
 /// The reason why no archive was built. Displays as one line.
 #[derive(Debug, thiserror::Error)]
@@ -46,10 +46,10 @@ pub enum BuildError {
     /// or the folder for its content.
     #[error("{}", lost_line(*.before, *.now))]
     Lost {
-        /// Its walls before.
-        before: Walls,
-        /// Its walls now.
-        now: Walls,
+        /// Its properties before.
+        before: PublishGuard,
+        /// Its properties now.
+        now: PublishGuard,
     },
     /// More names than [`FILES_MAX`](crate::limits::FILES_MAX).
     #[error(
@@ -266,13 +266,13 @@ pub(crate) fn without_number(error: &io::Error) -> String {
     text
 }
 
-fn lost_line(before: Walls, now: Walls) -> &'static str {
-    if now.shape.may_follow(before.shape) {
+fn lost_line(before: PublishGuard, now: PublishGuard) -> &'static str {
+    if now.layout.may_follow(before.layout) {
         return "main.lua was removed or is empty, and with it the routes and the middleware of \
                 the site; restore it, or restart the server to serve the site without it";
     }
-    match before.shape {
-        Shape::DynamicBeside => {
+    match before.layout {
+        SiteLayout::DynamicBeside => {
             "public_html or the code of the site was removed, and without it the files beside it \
              would be published; restore it, or restart the server to serve the whole folder"
         }

@@ -10,7 +10,7 @@ use crate::name_warnings;
 use crate::options::Options;
 use crate::site_code;
 use crate::summary::{Fingerprinted, Warning};
-use crate::walk::names::{Globs, Names, is_script, path_and_name};
+use crate::walk::names::{Globs, NameFilter, is_script, path_and_name};
 use crate::walk::open_source::OpenSource;
 use crate::walk::{FileId, FoundFiles, Selection, SourceFile, relative, walk};
 use pinion_archive::limits::CODE_FILE_MAX_BYTES;
@@ -42,7 +42,7 @@ pub struct Examined {
 /// [`BuildError`], as a build would fail before it reads content, with all problems and all errors
 /// in rules at once.
 pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError> {
-    let names = Names::of(options)?;
+    let names = NameFilter::of(options)?;
     let immutable = Globs::of("immutable", &options.immutable)?;
     let left_out: Vec<FileId> = options.named_files().collect();
     let selection = Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
@@ -69,7 +69,7 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
 /// they can be read: for a look at them where a page keeps the folder from being built.
 #[must_use]
 pub fn scripts(source: &Path, options: &Options) -> Vec<(Box<[u8]>, Vec<u8>)> {
-    let Ok(names) = Names::of(options) else { return Vec::new() };
+    let Ok(names) = NameFilter::of(options) else { return Vec::new() };
     let left_out: Vec<FileId> = options.named_files().collect();
     let selection = Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
     let Ok(found) = walk(source, selection, 0, &()) else { return Vec::new() };

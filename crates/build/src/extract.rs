@@ -24,12 +24,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pinion_archive::limits::RULES_MAX;
-use pinion_archive::{Archive, ArchivePart, Code, Damage, Digests, Entry, Fault};
+use pinion_archive::{Archive, ArchivePart, BodyDigests, CodeSection, Damage, Entry, Fault};
 
 use crate::error::ShownPath;
 use crate::progress::Progress;
 
-use build_switches::Names;
+use build_switches::BuildSwitches;
 use code_paths::Places;
 use entry_files::ExtractLayout;
 use headers_file::{Answers, Headers};
@@ -151,9 +151,9 @@ pub fn extract(
 struct Extraction<'a> {
     archive: Archive<'a>,
     layout: ExtractLayout<'a>,
-    code: Code,
+    code: CodeSection,
     places: Places,
-    digests: Digests<'a>,
+    digests: BodyDigests<'a>,
     progress: &'a dyn Progress,
     lines: Lines,
     /// The text of `_headers`.
@@ -179,7 +179,7 @@ impl Extraction<'_> {
         let mut has_file = false;
         let imported = entry_files::is_imported(&self.archive)?;
         self.extracted.flags = entry_files::flags(&self.archive)?;
-        let (mut answers, mut names) = (Answers::default(), Names::default());
+        let (mut answers, mut names) = (Answers::default(), BuildSwitches::default());
         let mut entries = self.archive.entries();
         while let Some(entry) = entries.next_entry()? {
             if redirects_file::is_line(&entry) {

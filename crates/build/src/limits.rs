@@ -149,7 +149,7 @@ pub const RACY_SECONDS: i64 = 2;
 pub const MODIFIED_MIN: i64 = 315_619_200;
 
 /// Longest file of fingerprints that is read: [`FILES_MAX`] rows of 128 bytes.
-pub const STAMPS_MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+pub const STAT_CACHE_MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 /// Rows of a folder listing as a page: a browser takes seconds for more, and people do not read
 /// them. As JSON a listing has all of them.

@@ -11,7 +11,7 @@ use crate::error::CodeError;
 use crate::limits::EXTERNAL_MIN_BYTES;
 use crate::rules::Rules;
 use crate::rules::redirects::Redirect;
-use crate::site_layout::Walls;
+use crate::site_layout::PublishGuard;
 use crate::url_plan::{Conventions, FAVICON};
 use crate::walk::{FileId, id_of};
 
@@ -100,9 +100,9 @@ pub struct Options {
     pub report: bool,
     /// Files larger than this stay outside the archive, as open files; `None`: all go in.
     pub external_min_bytes: Option<u64>,
-    /// The walls with which the folder was served until now: a build of one that has lost its code,
+    /// The guard with which the folder was served until now: a build of one that has lost its code,
     /// its main script or the folder for its content fails. `None`: the site is not served yet.
-    pub follows: Option<Walls>,
+    pub follows: Option<PublishGuard>,
     /// Checks the code; its errors fail the build before anything is written.
     pub check_code: Option<CodeCheck>,
 }

@@ -12,21 +12,21 @@ use crate::limits::LINKS_MAX;
 use crate::walk::open_source::OpenSource;
 
 /// A name for an archive, and where it leads.
-pub(crate) struct ArchivePlace {
+pub(crate) struct OutputPath {
     /// The path as the caller wrote it, for messages.
     named: PathBuf,
     path: PathBuf,
     force: bool,
 }
 
-impl ArchivePlace {
+impl OutputPath {
     /// Returns the place that `out` names. Links are followed, also one that leads to nothing yet:
     /// the archive goes to where the link leads, and the link stays.
     ///
     /// # Errors
-    /// The errors of [`ArchivePlace::check`].
-    pub(crate) fn find(out: &Path, force: bool) -> Result<ArchivePlace, BuildError> {
-        let mut place = ArchivePlace { named: out.to_owned(), path: out.to_owned(), force };
+    /// The errors of [`OutputPath::check`].
+    pub(crate) fn find(out: &Path, force: bool) -> Result<OutputPath, BuildError> {
+        let mut place = OutputPath { named: out.to_owned(), path: out.to_owned(), force };
         // Before links are followed by hand: the text of a link below /proc is no path.
         place.check()?;
         place.path = end_of_links(out).map_err(|error| place.cannot(error))?;
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_device_is_not_replaced_even_by_force() {
         for force in [false, true] {
-            let place = ArchivePlace::find(Path::new("/dev/null"), force);
+            let place = OutputPath::find(Path::new("/dev/null"), force);
             let by = Occupant::Device;
             assert!(matches!(place, Err(BuildError::Occupied { by: found, .. }) if found == by));
         }

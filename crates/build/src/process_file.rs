@@ -11,7 +11,7 @@ use bytes::Bytes;
 use pinion_archive::Digest;
 use pinion_archive::layout::MAGIC;
 
-use crate::coding_rules::{ListId, Lists};
+use crate::coding_rules::{CodingListId, CodingRules};
 use crate::codings::CodingLevel;
 use crate::encode::{Encoded, Encoders};
 use crate::error::Reason;
@@ -25,7 +25,7 @@ use crate::report::page_assets::assets;
 use crate::reuse::{Distant, KnownForm, Reuse, Stock};
 use crate::reuse_in_kernel::CarriedBody;
 use crate::url_plan;
-use crate::walk::open_source::{OpenSource, Stamp};
+use crate::walk::open_source::{FileStamp, OpenSource};
 use crate::walk::stat_cache::{FoundIn, KnownFile};
 use crate::walk::{SourceFile, relative};
 
@@ -33,10 +33,10 @@ use crate::walk::{SourceFile, relative};
 pub(crate) struct BuildState<'a> {
     pub(crate) source: &'a Path,
     pub(crate) options: &'a Options,
-    pub(crate) lists: &'a Lists<'a>,
+    pub(crate) lists: &'a CodingRules<'a>,
     pub(crate) reuse: &'a Reuse,
     /// The stamp of each file during the walk.
-    pub(crate) stamps: &'a [Stamp],
+    pub(crate) stamps: &'a [FileStamp],
     /// Files that need not be read, by their number.
     pub(crate) known: &'a [KnownFile],
     /// Whether bodies can be carried over from the archive that is replaced.
@@ -44,7 +44,7 @@ pub(crate) struct BuildState<'a> {
     /// The build will fail: files are still read, to name every one that cannot be, but that is
     /// all.
     pub(crate) lost: AtomicBool,
-    pub(crate) claims: Claims,
+    pub(crate) claims: EncodingClaims,
     /// Files that are decoded when they are read.
     pub(crate) precompressed: Precompressed,
     /// Counts the work that is done.
@@ -52,9 +52,9 @@ pub(crate) struct BuildState<'a> {
 }
 
 /// A file that was read, or need not be.
-pub(crate) struct Product {
+pub(crate) struct ProcessedFile {
     pub(crate) found: FoundIn,
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: FileStamp,
     pub(crate) body: Body,
     /// Whether the file was not read.
     pub(crate) unread: bool,
@@ -83,9 +83,9 @@ pub(crate) enum Codings {
     /// None, because of its type or size.
     Untried,
     /// The result of each coding of a list.
-    Tried(ListId, Vec<Tried>),
+    Tried(CodingListId, Vec<Tried>),
     /// An earlier file with this content has the results of the list.
-    Earlier(ListId),
+    Earlier(CodingListId),
 }
 
 /// A coding of a content.
@@ -109,14 +109,14 @@ struct UncodedContent<'a> {
     rank: usize,
     bytes: Bytes,
     found: FoundIn,
-    stamp: Stamp,
+    stamp: FileStamp,
     unread: bool,
 }
 
-impl Product {
+impl ProcessedFile {
     /// Returns the product of a file that was read and is stored as it is.
-    fn without_codings(found: FoundIn, stamp: Stamp, body: Body) -> Product {
-        Product {
+    fn without_codings(found: FoundIn, stamp: FileStamp, body: Body) -> ProcessedFile {
+        ProcessedFile {
             found,
             stamp,
             body,
@@ -169,7 +169,7 @@ impl<'a> BuildState<'a> {
         stock: &Stock,
         rank: usize,
         file: &SourceFile,
-    ) -> Result<Option<Product>, Reason> {
+    ) -> Result<Option<ProcessedFile>, Reason> {
         let mut meter = FileMeter::new(&self.meter, file.bytes);
         let result = self.product(encoders, stock, rank, file, &mut meter);
         if result.is_err() && !self.options.keep_going {
@@ -185,7 +185,7 @@ impl<'a> BuildState<'a> {
         rank: usize,
         file: &SourceFile,
         meter: &mut FileMeter<'_>,
-    ) -> Result<Option<Product>, Reason> {
+    ) -> Result<Option<ProcessedFile>, Reason> {
         if let Some(known) = self.known(rank, file)
             && let Some(product) = self
                 .carried(known, file)
@@ -229,7 +229,7 @@ impl<'a> BuildState<'a> {
 
     /// Returns the product of an unchanged file whose stored forms are all in the archive that is
     /// replaced, which is our own work and unchanged too: no byte of it is read.
-    fn carried(&self, known: &KnownFile, file: &SourceFile) -> Option<Product> {
+    fn carried(&self, known: &KnownFile, file: &SourceFile) -> Option<ProcessedFile> {
         let KnownFile { found, spot, .. } = *known;
         let stamp = *self.stamps.get(known.file as usize)?;
         let media = found.media;
@@ -257,8 +257,8 @@ impl<'a> BuildState<'a> {
                 false => Codings::Earlier(list),
             }
         };
-        let product = Product::without_codings(found, stamp, Body::Carried(body));
-        Some(Product { unread: true, codings, ..product })
+        let product = ProcessedFile::without_codings(found, stamp, Body::Carried(body));
+        Some(ProcessedFile { unread: true, codings, ..product })
     }
 
     /// Returns the product of an unchanged file: its content is that of an older archive. `None`
@@ -270,7 +270,7 @@ impl<'a> BuildState<'a> {
         known: &KnownFile,
         file: &SourceFile,
         meter: &mut FileMeter<'_>,
-    ) -> Option<Product> {
+    ) -> Option<ProcessedFile> {
         let KnownFile { found, spot, .. } = *known;
         let stamp = *self.stamps.get(known.file as usize)?;
         if stamp.bytes <= HELD_MAX_BYTES {
@@ -280,8 +280,8 @@ impl<'a> BuildState<'a> {
             return Some(self.held(encoders, stock, content, meter));
         }
         let body = self.reuse.distant(spot).filter(|body| body.is_sound(&found.digest))?;
-        let product = Product::without_codings(found, stamp, Body::Distant(body));
-        Some(Product { unread: true, ..product })
+        let product = ProcessedFile::without_codings(found, stamp, Body::Distant(body));
+        Some(ProcessedFile { unread: true, ..product })
     }
 
     fn held(
@@ -290,7 +290,7 @@ impl<'a> BuildState<'a> {
         stock: &Stock,
         content: UncodedContent<'_>,
         meter: &mut FileMeter<'_>,
-    ) -> Product {
+    ) -> ProcessedFile {
         let begin = Instant::now();
         let (list, found) = (self.lists.of(content.key), content.found);
         let codings = if !is_tried(content.key, list, found.media) {
@@ -313,7 +313,7 @@ impl<'a> BuildState<'a> {
             false => Vec::new(),
         };
         let UncodedContent { bytes, stamp, unread, .. } = content;
-        Product { found, stamp, body: Body::Held(bytes), unread, codings, encoding, assets }
+        ProcessedFile { found, stamp, body: Body::Held(bytes), unread, codings, encoding, assets }
     }
 
     /// Encodes a page that the build has made, for a folder: returns its digest, and the results of
@@ -365,8 +365,8 @@ impl<'a> BuildState<'a> {
     }
 
     /// Returns the codings that a file is tried in.
-    fn choices(&self, list: ListId, media: MediaType) -> &'a [CodingLevel] {
-        let named = list != ListId::DEFAULT;
+    fn choices(&self, list: CodingListId, media: MediaType) -> &'a [CodingLevel] {
+        let named = list != CodingListId::DEFAULT;
         if named || !media::is_packed(media.essence) { self.lists.codings(list) } else { &[] }
     }
 
@@ -390,17 +390,17 @@ impl<'a> BuildState<'a> {
 
     fn unless_lost(
         &self,
-        make: impl FnOnce() -> Result<Product, Reason>,
-    ) -> Result<Option<Product>, Reason> {
+        make: impl FnOnce() -> Result<ProcessedFile, Reason>,
+    ) -> Result<Option<ProcessedFile>, Reason> {
         if self.lost.load(Ordering::Relaxed) { Ok(None) } else { make().map(Some) }
     }
 }
 
 /// Returns whether a file is encoded. Codings that are named for some files apply to them, packed
 /// or not. A page of an error is sent without coding.
-fn is_tried(key: &[u8], list: ListId, media: MediaType) -> bool {
+fn is_tried(key: &[u8], list: CodingListId, media: MediaType) -> bool {
     url_plan::error_status(key).is_none()
-        && (list != ListId::DEFAULT || !media::is_packed(media.essence))
+        && (list != CodingListId::DEFAULT || !media::is_packed(media.essence))
 }
 
 /// Returns the product of a file too large to be held: it is read once for its digest now, once
@@ -409,7 +409,7 @@ fn streamed(
     mut source: OpenSource,
     key: &[u8],
     meter: &mut FileMeter<'_>,
-) -> Result<Product, Reason> {
+) -> Result<ProcessedFile, Reason> {
     meter.expect(source.stamp().bytes);
     let (essence, archive) = first_look(&mut source, key)?;
     let (mut hasher, mut utf8) = (blake3::Hasher::new(), Utf8Check::default());
@@ -421,12 +421,12 @@ fn streamed(
     let media = MediaType { essence, utf8: media::has_charset(essence) && utf8.finish() };
     let digest = Digest(*hasher.finalize().as_bytes());
     let (found, stamp) = (FoundIn::at_once(digest, media, archive), source.stamp());
-    Ok(Product::without_codings(found, stamp, Body::Streamed(source)))
+    Ok(ProcessedFile::without_codings(found, stamp, Body::Streamed(source)))
 }
 
 /// Returns the product of a file that stays where it is: it is read only if its type depends on all
 /// of its content.
-fn external(mut source: OpenSource, key: &[u8]) -> Result<Product, Reason> {
+fn external(mut source: OpenSource, key: &[u8]) -> Result<ProcessedFile, Reason> {
     let (essence, archive) = first_look(&mut source, key)?;
     source.check_end()?;
     let utf8 = media::has_charset(essence) && {
@@ -436,7 +436,7 @@ fn external(mut source: OpenSource, key: &[u8]) -> Result<Product, Reason> {
     };
     let (digest, media) = (source.digest_of_state()?, MediaType { essence, utf8 });
     let (found, stamp) = (FoundIn::at_once(digest, media, archive), source.stamp());
-    Ok(Product::without_codings(found, stamp, Body::External(source)))
+    Ok(ProcessedFile::without_codings(found, stamp, Body::External(source)))
 }
 
 /// Returns the facts that the first bytes of a file show: its type, and whether it is an archive.
@@ -451,12 +451,12 @@ fn first_look(source: &mut OpenSource, key: &[u8]) -> Result<(&'static str, bool
 ///
 /// Half of a digest names a content here: two that share it would take 2⁶⁴ tries to make.
 #[derive(Default)]
-pub(crate) struct Claims(Mutex<HashMap<([u8; 16], ListId), u32>>);
+pub(crate) struct EncodingClaims(Mutex<HashMap<([u8; 16], CodingListId), u32>>);
 
-impl Claims {
+impl EncodingClaims {
     /// Returns whether file number `rank` has to encode this content in the codings of a list. If
     /// not, an earlier file does.
-    fn claim(&self, digest: Digest, list: ListId, rank: usize) -> bool {
+    fn claim(&self, digest: Digest, list: CodingListId, rank: usize) -> bool {
         let half = digest.0.first_chunk().copied().unwrap_or_default();
         let rank = u32::try_from(rank).unwrap_or(u32::MAX);
         let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -473,9 +473,9 @@ mod tests {
 
     #[test]
     fn the_first_of_the_list_encodes() {
-        let claims = Claims::default();
+        let claims = EncodingClaims::default();
         let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
-        let list = ListId::DEFAULT;
+        let list = CodingListId::DEFAULT;
         assert!(claims.claim(a, list, 5));
         assert!(!claims.claim(a, list, 6));
         assert!(claims.claim(a, list, 2));

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::limits::WORKED_MIN_BYTES;
-use crate::site_layout::Walked;
+use crate::site_layout::WalkedSite;
 
 /// Receives the progress of a build, and decides whether it continues. Called on the thread that
 /// builds, after each batch of files, so it may print; counts are totals, not differences.
@@ -15,7 +15,7 @@ pub trait Progress: Sync {
 
     /// Called when the walk is over, with the paths that it has met. Called also when the build
     /// then fails.
-    fn walked(&self, walked: Walked) {
+    fn walked(&self, walked: WalkedSite) {
         let _ = walked;
     }
 

@@ -19,13 +19,13 @@ use crate::build::{Beside, build_beside};
 use crate::draft_file::{DraftFile, folder_of, remove_left_drafts, under_another_name};
 use crate::error::{BuildError, Reason};
 use crate::options::Options;
-use crate::output_path::ArchivePlace;
+use crate::output_path::OutputPath;
 use crate::progress::Progress;
 use crate::reuse::{Own, Useless};
-use crate::reuse_in_kernel::Carrier;
+use crate::reuse_in_kernel::KernelCopier;
 use crate::summary::{Summary, Warning};
-use crate::walk::open_source::{OpenSource, Stamp};
-use crate::walk::stat_cache::{self, Notes, Stamps};
+use crate::walk::open_source::{FileStamp, OpenSource};
+use crate::walk::stat_cache::{self, StatCache, StatCacheWriter};
 use crate::walk::{FileId, id_of};
 
 /// Builds the folder `source` into the archive file `out`. An older archive there stays in use,
@@ -68,8 +68,8 @@ pub fn build_file_after(
         let look = || {
             let mut beside = look_beside(options, out, stamps.as_deref());
             let notes = notes_draft.as_ref().and_then(|draft| draft.file().try_clone().ok());
-            beside.notes = notes.and_then(|notes| Notes::new(notes, options.now).ok());
-            beside.warnings.extend(foreign.then_some(Warning::NoStamps));
+            beside.notes = notes.and_then(|notes| StatCacheWriter::new(notes, options.now).ok());
+            beside.warnings.extend(foreign.then_some(Warning::StatCacheNotWritten));
             let carrier = carrier(&beside, file);
             Beside { earlier, carrier, ..beside }
         };
@@ -87,7 +87,7 @@ pub fn build_file_after(
         let finished = notes.is_some_and(|notes| notes.finish(&own).is_ok());
         // Not synced: a file that is lost in a crash costs the next build time and nothing else.
         if !finished || draft.rename().is_err() {
-            summary.warnings.push(Warning::NoStamps);
+            summary.warnings.push(Warning::StatCacheNotWritten);
         }
     }
     Ok(summary)
@@ -99,8 +99,8 @@ pub(crate) fn published<T, E: From<BuildError>>(
     out: &Path,
     force: bool,
     write: impl FnOnce(&File, &Path) -> Result<T, E>,
-) -> Result<(T, Stamp), E> {
-    let place = ArchivePlace::find(out, force)?;
+) -> Result<(T, FileStamp), E> {
+    let place = OutputPath::find(out, force)?;
     let out = place.path();
     // First: drafts that were left behind may have filled the disk.
     remove_left_drafts(out);
@@ -123,7 +123,7 @@ pub(crate) fn published<T, E: From<BuildError>>(
 /// Finds the parts that a build can reuse from the last one in the same place, and from others.
 /// `stamps` is the path of the fingerprints of the last one.
 fn look_beside(options: &Options, out: &Path, stamps: Option<&Path>) -> Beside<'static> {
-    let mut beside = Beside { stamps: stamps.and_then(Stamps::read), ..Beside::default() };
+    let mut beside = Beside { stamps: stamps.and_then(StatCache::read), ..Beside::default() };
     if options.reuse
         && let Ok(file) = open_regular(out)
     {
@@ -147,15 +147,15 @@ fn look_beside(options: &Options, out: &Path, stamps: Option<&Path>) -> Beside<'
 }
 
 /// Returns the fingerprints beside another archive, at the end of its links.
-fn stamps_of(archive: &Path) -> Option<Stamps> {
+fn stamps_of(archive: &Path) -> Option<StatCache> {
     let archive = fs::canonicalize(archive).ok()?;
-    Stamps::read(&stat_cache::path_for(&archive)?)
+    StatCache::read(&stat_cache::path_for(&archive)?)
 }
 
 /// Returns the carrier, if bodies can be carried over from the archive that is replaced to `out`.
-fn carrier(beside: &Beside, out: &File) -> Option<Carrier> {
+fn carrier(beside: &Beside, out: &File) -> Option<KernelCopier> {
     let (from, stamp) = beside.reuse.carries()?;
-    Carrier::start(from, stamp, out.try_clone().ok()?)
+    KernelCopier::start(from, stamp, out.try_clone().ok()?)
 }
 
 /// Opens a file for reading, and nothing that is none: a pipe would make the build wait.

@@ -16,7 +16,7 @@ use std::{fmt, io};
 
 use bytes::Bytes;
 use pinion_archive::layout::{DigestRow, ORIGIN_NOT_KEPT, OriginRow};
-use pinion_archive::{ByDigest, Digest, OpenError, Outline, Section, SectionKind};
+use pinion_archive::{Digest, DigestIndex, OpenError, Section, SectionKind, SectionTable};
 use rustix::buffer::spare_capacity;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
@@ -25,7 +25,7 @@ use crate::decode::decodes_to;
 use crate::encode::{Encoded, largest_kept};
 use crate::limits::{PIECE_BYTES, RUN_BYTES, RUN_GAP_BYTES};
 use crate::reuse_in_kernel::CarriedBody;
-use crate::walk::open_source::Stamp;
+use crate::walk::open_source::FileStamp;
 
 /// Older archives, the best first.
 #[derive(Default)]
@@ -38,14 +38,14 @@ struct Old {
     file: Arc<File>,
     /// Its bodies, by rising offset.
     bodies: Vec<DigestRow>,
-    known: ByDigest,
+    known: DigestIndex,
     /// The origins, by rising content.
     origins: Vec<OriginRow>,
     /// Whether it is the work of an earlier build in the same place: its statements about its
     /// bodies need no proof.
     own: bool,
     /// Its stamp when it was opened.
-    stamp: Stamp,
+    stamp: FileStamp,
     /// Whether that is the stamp that the earlier build left: the file has not been written to
     /// since.
     untouched: bool,
@@ -56,7 +56,7 @@ struct Old {
 pub(crate) struct Own {
     pub(crate) digest: Digest,
     /// The stamp of the file when it had its name.
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: FileStamp,
 }
 
 /// A body of an older archive.
@@ -125,7 +125,7 @@ impl Reuse {
     }
 
     /// Returns the first archive and its stamp, if its bodies can be carried over.
-    pub(crate) fn carries(&self) -> Option<(Arc<File>, Stamp)> {
+    pub(crate) fn carries(&self) -> Option<(Arc<File>, FileStamp)> {
         let first = self.archives.first().filter(|old| old.untouched)?;
         Some((Arc::clone(&first.file), first.stamp))
     }
@@ -253,12 +253,12 @@ impl Stock {
 
 impl Old {
     fn open(file: File, own: Option<Own>) -> Result<Old, Useless> {
-        let stamp = Stamp::of(&file.metadata().map_err(Useless::Unreadable)?);
+        let stamp = FileStamp::of(&file.metadata().map_err(Useless::Unreadable)?);
         let file_bytes = stamp.bytes;
         let mut page =
-            vec![0; Outline::BYTES.min(usize::try_from(file_bytes).unwrap_or(usize::MAX))];
+            vec![0; SectionTable::BYTES.min(usize::try_from(file_bytes).unwrap_or(usize::MAX))];
         file.read_exact_at(&mut page, 0).map_err(Useless::Unreadable)?;
-        let outline = Outline::read(&page, file_bytes).map_err(Useless::NotAnArchive)?;
+        let outline = SectionTable::read(&page, file_bytes).map_err(Useless::NotAnArchive)?;
         let section = |kind| outline.section(kind).copied();
         let bodies = section(SectionKind::BODIES).ok_or(Useless::Damaged)?;
         let digests = section(SectionKind::DIGESTS).ok_or(Useless::Damaged)?;
@@ -267,7 +267,7 @@ impl Old {
             Some(section) => origin_rows(&file, &section, rows.len())?,
             None => Vec::new(),
         };
-        let mut known = ByDigest::default();
+        let mut known = DigestIndex::default();
         known.reserve(rows.len(), &rows);
         for number in 0..u32::try_from(rows.len()).map_err(|_| Useless::Damaged)? {
             known.insert(number, &rows);

@@ -17,7 +17,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
 use crate::limits::{CARRIED_PIECE_BYTES, PIECE_BYTES};
-use crate::walk::open_source::Stamp;
+use crate::walk::open_source::FileStamp;
 
 /// A body that need not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) struct CarriedBody {
 }
 
 /// Copies bodies to where the new archive has room for them.
-pub(crate) struct Carrier {
+pub(crate) struct KernelCopier {
     runs: Option<SyncSender<Run>>,
     /// Grows as long as the next body follows the last one, here and there.
     run: Option<(Run, Numbers)>,
@@ -39,7 +39,7 @@ pub(crate) struct Carrier {
     thread: Option<JoinHandle<io::Result<()>>>,
     from: Arc<File>,
     /// The stamp of the old archive when it was opened.
-    stamp: Stamp,
+    stamp: FileStamp,
     /// The number of its names.
     links: u64,
     to: Arc<File>,
@@ -64,9 +64,9 @@ struct Run {
 /// Runs that wait to be copied: each takes the kernel longer than it took to find it.
 const WAITING_RUNS: usize = 1024;
 
-impl Carrier {
+impl KernelCopier {
     /// Returns `None` when the system refuses a resource that this needs.
-    pub(crate) fn start(from: Arc<File>, stamp: Stamp, to: File) -> Option<Carrier> {
+    pub(crate) fn start(from: Arc<File>, stamp: FileStamp, to: File) -> Option<KernelCopier> {
         let links = from.metadata().ok()?.nlink();
         let (sender, receiver) = sync_channel(WAITING_RUNS);
         let to = Arc::new(to);
@@ -76,7 +76,7 @@ impl Carrier {
         let work = move || copy_all(&source, &out, &receiver, &stop);
         let thread = thread::Builder::new().name("carry".to_owned()).spawn(work).ok()?;
         let (runs, thread) = (Some(sender), Some(thread));
-        Some(Carrier { runs, run: None, stopped, thread, from, stamp, links, to })
+        Some(KernelCopier { runs, run: None, stopped, thread, from, stamp, links, to })
     }
 
     /// Allocates blocks for the bodies that will be copied, at most `bytes`, all at once: the
@@ -117,7 +117,7 @@ impl Carrier {
         self.join()?;
         rest?;
         let metadata = self.from.metadata()?;
-        let now = Stamp::of(&metadata);
+        let now = FileStamp::of(&metadata);
         // Another build to the same place takes its name from it, which is a change of its own.
         let was_replaced =
             || metadata.nlink() < self.links.max(1) && now.is_content_of(&self.stamp);
@@ -155,7 +155,7 @@ impl Carrier {
     }
 }
 
-impl Drop for Carrier {
+impl Drop for KernelCopier {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
         self.runs = None;
@@ -285,9 +285,10 @@ mod tests {
     fn an_archive_that_ends_early_or_changes_is_an_error() {
         let ((old, from), (new, to)) = (file("carry-old"), file("carry-new"));
         from.write_all_at(b"0123456789", 0).unwrap();
-        let stamp = Stamp::of(&from.metadata().unwrap());
+        let stamp = FileStamp::of(&from.metadata().unwrap());
         let from = Arc::new(from);
-        let start = || Carrier::start(Arc::clone(&from), stamp, to.try_clone().unwrap()).unwrap();
+        let start =
+            || KernelCopier::start(Arc::clone(&from), stamp, to.try_clone().unwrap()).unwrap();
         let body =
             |offset, bytes| CarriedBody { digest: Digest::default(), offset, bytes, number: 7 };
         let mut carrier = start();
@@ -308,8 +309,9 @@ mod tests {
     fn an_archive_that_is_replaced_is_still_what_it_was() {
         let ((old, from), (new, to)) = (file("carry-replaced"), file("carry-by"));
         from.write_all_at(b"0123456789", 0).unwrap();
-        let stamp = Stamp::of(&from.metadata().unwrap());
-        let mut carrier = Carrier::start(Arc::new(from), stamp, to.try_clone().unwrap()).unwrap();
+        let stamp = FileStamp::of(&from.metadata().unwrap());
+        let mut carrier =
+            KernelCopier::start(Arc::new(from), stamp, to.try_clone().unwrap()).unwrap();
         std::fs::remove_file(old).unwrap();
         let body = CarriedBody { digest: Digest::default(), offset: 8, bytes: 2, number: 7 };
         carrier.add(&body, BodyRoom { number: 0, offset: 0 }).unwrap();

@@ -43,12 +43,12 @@ use pinion_archive::{
 
 use crate::error::BuildError;
 use crate::options::Options;
-use crate::summary::{RuleDoubt, Warning};
-use crate::url_plan::KeyPlan;
+use crate::summary::{RuleWarning, Warning};
+use crate::url_plan::UrlPlan;
 use crate::walk::names::RulesFile;
 use crate::walk::{FileId, relative};
 
-pub(crate) use compile::{Compiled, Doubt, EntryVerdict, SitePaths};
+pub(crate) use compile::{Compiled, EntryVerdict, RedirectWarning, SitePaths};
 pub(crate) use field_changes::{Changes, ChangesId, FieldList};
 pub(crate) use redirect_loops::leads_to_itself;
 pub use source_lines::RuleError;
@@ -118,7 +118,7 @@ impl Rules {
         let compiled = Compiled::new(&self.redirects);
         let Circles { certain, around } = circles;
         let mut doubts = compiled.place(site).doubts;
-        doubts.extend(around.into_iter().map(|number| (number, Doubt::Around)));
+        doubts.extend(around.into_iter().map(|number| (number, RedirectWarning::Around)));
         doubts.sort_by_key(|&(number, _)| number);
         let loops = certain.iter().filter_map(|&number| self.redirects.get(number));
         let mut errors: Vec<RuleError> = loops.map(loop_error).collect();
@@ -131,12 +131,12 @@ impl Rules {
         for (number, doubt) in doubts {
             let Some(rule) = self.redirects.get(number) else { continue };
             let doubt = match doubt {
-                Doubt::FileFirst => RuleDoubt::FileFirst,
-                Doubt::Missing => RuleDoubt::Missing,
-                Doubt::Around => RuleDoubt::Around,
-                Doubt::ForeignHost => RuleDoubt::ForeignHost,
-                Doubt::Covered(earlier) => match self.redirects.get(earlier) {
-                    Some(by) => RuleDoubt::Covered { file: by.file.to_path_buf(), line: by.line },
+                RedirectWarning::FileFirst => RuleWarning::FileFirst,
+                RedirectWarning::Missing => RuleWarning::Missing,
+                RedirectWarning::Around => RuleWarning::Around,
+                RedirectWarning::ForeignHost => RuleWarning::ForeignHost,
+                RedirectWarning::Covered(earlier) => match self.redirects.get(earlier) {
+                    Some(by) => RuleWarning::Covered { file: by.file.to_path_buf(), line: by.line },
                     None => continue,
                 },
             };
@@ -184,7 +184,7 @@ impl Rules {
         &mut self,
         content: &str,
         keys: &[&[u8]],
-        plan: &KeyPlan<'_>,
+        plan: &UrlPlan<'_>,
         site: &SitePaths<'_>,
     ) {
         let rules = of_whole_folders(&self.redirects, site);
@@ -211,13 +211,13 @@ fn misplaced_mark(rule: &Redirect, site: &SitePaths<'_>) -> Option<Warning> {
     };
     let (column, doubt) = match (rule.target.last(), &rule.foreign_mark) {
         (Some(TargetPart::Literal(text)), _) if text.ends_with(b"!") => {
-            (rule.target_column, RuleDoubt::ForceInTarget { status: rule.status })
+            (rule.target_column, RuleWarning::ForceInTarget { status: rule.status })
         }
         (_, Some(ForeignMark { column, text, is_in_target })) => {
             let (mark, is_in_target) = (text.clone(), *is_in_target);
-            (*column, RuleDoubt::ForeignMark { mark, is_in_target })
+            (*column, RuleWarning::ForeignMark { mark, is_in_target })
         }
-        _ if rule.target.iter().any(has_star) => (rule.target_column, RuleDoubt::StarInTarget),
+        _ if rule.target.iter().any(has_star) => (rule.target_column, RuleWarning::StarInTarget),
         _ => return None,
     };
     Some(Warning::Rule { file: rule.file.to_path_buf(), line: rule.line, column, doubt })

@@ -17,18 +17,18 @@ use crate::walk::open_source::OpenSource;
 use crate::walk::{FoundFiles, relative};
 
 /// Contents by their paths in the archive.
-pub(crate) type Code = BTreeMap<Box<[u8]>, Vec<u8>>;
+pub(crate) type SiteCode = BTreeMap<Box<[u8]>, Vec<u8>>;
 
 /// Reads the code that was found in the folder `source`; none of a static site.
 ///
 /// # Errors
 /// [`BuildError::Code`] with all that is wrong. No build can do without a part of its code.
-pub(crate) fn read(source: &Path, found: &FoundFiles) -> Result<Code, BuildError> {
+pub(crate) fn read(source: &Path, found: &FoundFiles) -> Result<SiteCode, BuildError> {
     let mut reader = CodeReader {
         source,
         found,
         places: found.code.iter().map(|file| (&*file.path, file.relative())).collect(),
-        files: Code::new(),
+        files: SiteCode::new(),
         bytes: 0,
         errors: Vec::new(),
     };
@@ -51,7 +51,7 @@ pub(crate) fn read(source: &Path, found: &FoundFiles) -> Result<Code, BuildError
 }
 
 /// Returns warnings about tags in templates that are none and are sent as text.
-pub(crate) fn doubts(found: &FoundFiles, code: &Code) -> Vec<Warning> {
+pub(crate) fn doubts(found: &FoundFiles, code: &SiteCode) -> Vec<Warning> {
     let templates = code.iter().filter(|(path, _)| !is_script(path_and_name(path).1));
     let stray = templates.flat_map(|(path, content)| {
         let of_code = found.code.binary_search_by(|file| file.path.cmp(path)).ok();
@@ -84,7 +84,7 @@ struct CodeReader<'f> {
     /// The paths of the code, below the source.
     places: BTreeMap<&'f [u8], PathBuf>,
     /// The files that were read so far, with the plain files that pages include.
-    files: Code,
+    files: SiteCode,
     bytes: u64,
     errors: Vec<CodeError>,
 }

@@ -9,12 +9,12 @@ use pinion_template::name::{MAIN_BESIDE, main_script};
 
 use crate::compat_80s::is_page_below_static;
 use crate::dynamic_site::{below_content, ignored_folder, is_content_folder, is_left_out, key_of};
-use crate::site_code::Code;
-use crate::walk::names::{Names, is_script};
+use crate::site_code::SiteCode;
+use crate::walk::names::{NameFilter, is_script};
 
 /// The layout with which a folder is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shape {
+pub enum SiteLayout {
     /// A static site.
     #[default]
     Static,
@@ -24,28 +24,28 @@ pub enum Shape {
     DynamicBeside,
 }
 
-impl Shape {
+impl SiteLayout {
     /// Returns whether there is code.
     #[must_use]
     pub fn is_dynamic(self) -> bool {
-        self != Shape::Static
+        self != SiteLayout::Static
     }
 
-    /// Returns whether a site of the shape `before` may have this one without a decision of the
+    /// Returns whether a site of the layout `before` may have this one without a decision of the
     /// operator. Otherwise files that were code, or lay beside the content, would be published.
     #[must_use]
-    pub fn may_follow(self, before: Shape) -> bool {
+    pub fn may_follow(self, before: SiteLayout) -> bool {
         match before {
-            Shape::Static => true,
-            Shape::Dynamic => self.is_dynamic(),
-            Shape::DynamicBeside => self == Shape::DynamicBeside,
+            SiteLayout::Static => true,
+            SiteLayout::Dynamic => self.is_dynamic(),
+            SiteLayout::DynamicBeside => self == SiteLayout::DynamicBeside,
         }
     }
 }
 
 /// The place of the main script of a site, if it has one with anything in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Main {
+pub enum MainScript {
     /// None.
     #[default]
     None,
@@ -55,70 +55,75 @@ pub enum Main {
     Beside,
 }
 
-impl Main {
+impl MainScript {
     /// Returns the main script among this code.
-    pub(crate) fn of(code: &Code) -> Self {
+    pub(crate) fn of(code: &SiteCode) -> Self {
         match main_script(|path| code.get(path.as_bytes())) {
-            Some((_, text)) if text.iter().all(u8::is_ascii_whitespace) => Main::None,
-            Some((MAIN_BESIDE, _)) => Main::Beside,
-            Some(_) => Main::Content,
-            None => Main::None,
+            Some((_, text)) if text.iter().all(u8::is_ascii_whitespace) => MainScript::None,
+            Some((MAIN_BESIDE, _)) => MainScript::Beside,
+            Some(_) => MainScript::Content,
+            None => MainScript::None,
         }
     }
 }
 
 /// The properties that a site keeps for as long as it is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Walls {
+pub struct PublishGuard {
     /// Its layout.
-    pub shape: Shape,
+    pub layout: SiteLayout,
     /// Its main script. Without it the site would lose its routes, and the checks that the script
     /// has put around its pages.
-    pub main: Main,
+    pub main: MainScript,
 }
 
-impl Walls {
-    /// Returns whether a site that has these walls may have `now` without a decision of the
+impl PublishGuard {
+    /// Returns whether a site that has these properties may have `now` without a decision of the
     /// operator.
     #[must_use]
     pub fn may_become(self, now: Self) -> bool {
-        now.shape.may_follow(self.shape) && now.main >= self.main
+        now.layout.may_follow(self.layout) && now.main >= self.main
     }
 }
 
 /// The paths that the walk of a build has met.
 #[derive(Clone, Debug, Default)]
-pub struct Walked {
+pub struct WalkedSite {
     /// Links, below the source, in no order. They were followed, apart from those that lead
     /// nowhere or to a folder above them.
     pub links: Vec<PathBuf>,
     /// The paths of the code, below the source, in no order.
     pub code: Vec<PathBuf>,
-    /// The layout of the folder. The set of paths that [matter](Names::may_matter_to) from now on
-    /// depends on it.
-    pub shape: Shape,
+    /// The layout of the folder. It decides which paths [matter](NameFilter::may_matter_to) from
+    /// now on.
+    pub layout: SiteLayout,
 }
 
-impl Names {
-    /// Returns whether a build of a site of this shape depends on something at `path`, below the
+impl NameFilter {
+    /// Returns whether a build of a site of this layout depends on something at `path`, below the
     /// source: it can be part of the site, has rules, or is code. Beside the content of a dynamic
     /// site only scripts count, and folders, which may hold some: `is_folder` says whether that is
     /// one.
-    pub fn may_matter_to(&self, shape: Shape, path: &Path, is_folder: impl Fn() -> bool) -> bool {
-        if !self.may_matter(path, shape.is_dynamic()) {
+    pub fn may_matter_to(
+        &self,
+        layout: SiteLayout,
+        path: &Path,
+        is_folder: impl Fn() -> bool,
+    ) -> bool {
+        if !self.may_matter(path, layout.is_dynamic()) {
             return false;
         }
         let key = key_of(path);
         // Only with its slash does the name of a folder show that it is ignored.
         let is_ignored = ignored_folder(&[&*key, b"/"].concat()).is_some();
-        if shape.is_dynamic() && is_ignored && is_folder() {
+        if layout.is_dynamic() && is_ignored && is_folder() {
             return false;
         }
-        match shape {
-            Shape::Static => true,
+        match layout {
+            SiteLayout::Static => true,
             // The main script decides whether that is code or a file.
-            Shape::Dynamic => !is_left_out(&key) || is_page_below_static(&key),
-            Shape::DynamicBeside => match below_content(&key) {
+            SiteLayout::Dynamic => !is_left_out(&key) || is_page_below_static(&key),
+            SiteLayout::DynamicBeside => match below_content(&key) {
                 Some(below) => !is_left_out(below) || is_page_below_static(below),
                 None if path == Path::new("") || is_content_folder(&key) => true,
                 None => {
@@ -136,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_site_keeps_its_walls() {
-        use Shape::{Dynamic, DynamicBeside, Static};
+        use SiteLayout::{Dynamic, DynamicBeside, Static};
         for (before, allowed) in [
             (Static, [true, true, true]),
             (Dynamic, [false, true, true]),
@@ -150,36 +155,36 @@ mod tests {
     #[test]
     fn a_site_keeps_its_main_script() {
         let main = |code: &[(&str, &str)]| {
-            Main::of(
+            MainScript::of(
                 &code.iter().map(|(path, text)| (path.as_bytes().into(), (*text).into())).collect(),
             )
         };
         let (beside, content) = (("//main.lua", "x = 1"), ("/main.lua", "y = 2"));
         let mains = [
-            (Main::None, main(&[("/x.dyn.html", "x"), ("//lib/main.lua", "z = 3")])),
-            (Main::Content, main(&[content])),
-            (Main::Beside, main(&[beside, content])),
+            (MainScript::None, main(&[("/x.dyn.html", "x"), ("//lib/main.lua", "z = 3")])),
+            (MainScript::Content, main(&[content])),
+            (MainScript::Beside, main(&[beside, content])),
         ];
         for (rank, (expected, found)) in mains.into_iter().enumerate() {
             assert_eq!(found, expected);
-            let before = Walls { shape: Shape::Dynamic, main: found };
+            let before = PublishGuard { layout: SiteLayout::Dynamic, main: found };
             for (other, (main, _)) in mains.into_iter().enumerate() {
-                let now = Walls { main, ..before };
+                let now = PublishGuard { main, ..before };
                 assert_eq!(before.may_become(now), other >= rank, "{before:?} to {now:?}");
             }
         }
         // An editor that is not through. The other one would not run.
         for code in [&[("/main.lua", "")][..], &[("//main.lua", " \n"), content]] {
-            assert_eq!(main(code), Main::None, "{code:?}");
+            assert_eq!(main(code), MainScript::None, "{code:?}");
         }
     }
 
     #[test]
     fn what_is_no_part_of_a_dynamic_site_does_not_matter() {
-        let names = Names::new(&["drafts".to_owned()], &[]).unwrap();
-        let matters = |shape, path: &str| {
+        let names = NameFilter::new(&["drafts".to_owned()], &[]).unwrap();
+        let matters = |layout, path: &str| {
             let is_folder = || path == "lib" || path.ends_with("i.d");
-            names.may_matter_to(shape, Path::new(path), is_folder)
+            names.may_matter_to(layout, Path::new(path), is_folder)
         };
         for (path, expected) in [
             ("", [true, true, true]),
@@ -205,8 +210,8 @@ mod tests {
             ("drafts/x.lua", [false, false, false]),
             (".git/x", [false, false, false]),
         ] {
-            let shapes = [Shape::Static, Shape::Dynamic, Shape::DynamicBeside];
-            assert_eq!(shapes.map(|shape| matters(shape, path)), expected, "{path}");
+            let layouts = [SiteLayout::Static, SiteLayout::Dynamic, SiteLayout::DynamicBeside];
+            assert_eq!(layouts.map(|layout| matters(layout, path)), expected, "{path}");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::error::{FileProblem, ShownPath};
 use crate::limits::FINGERPRINT_EXAMPLES;
 use crate::report::BuildReport;
 use crate::rules::in_place;
-use crate::site_layout::Walls;
+use crate::site_layout::PublishGuard;
 use crate::walk::names::RulesFile;
 use crate::walk::relative;
 
@@ -66,8 +66,8 @@ pub struct Summary {
     pub excluded: Vec<PathBuf>,
     /// Never resources: rules, and scripts and private files of a static site.
     pub special: Vec<PathBuf>,
-    /// The walls of the folder from now on.
-    pub walls: Walls,
+    /// The properties that the site keeps from now on.
+    pub guard: PublishGuard,
     /// The code of a dynamic site, which is kept and never sent.
     pub code: Vec<PathBuf>,
     /// Files whose names change with their content: clients keep them and do not ask again.
@@ -179,7 +179,7 @@ pub enum Warning {
     /// and why.
     NotReused(PathBuf, String),
     /// The file of fingerprints could not be written: the next build reads every file.
-    NoStamps,
+    StatCacheNotWritten,
     /// A main script in the content, where another one lies beside it: only that one is run.
     SecondMain(PathBuf),
     /// A pattern of [`Options::codings_for`](crate::Options::codings_for) that no file has its
@@ -251,13 +251,13 @@ pub enum Warning {
         /// The column, in characters from 1.
         column: usize,
         /// The kind of doubt.
-        doubt: RuleDoubt,
+        doubt: RuleWarning,
     },
 }
 
 /// The reason why a rule has another effect than it seems to have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RuleDoubt {
+pub enum RuleWarning {
     /// It never applies: a rule before it applies to all that it is about.
     Covered {
         /// That rule's file.
@@ -341,7 +341,7 @@ impl fmt::Display for Warning {
             Warning::NotReused(path, why) => {
                 return write!(f, "{}: nothing is reused from it: {why}", ShownPath(path));
             }
-            Warning::NoStamps => return f.write_str(NO_STAMPS),
+            Warning::StatCacheNotWritten => return f.write_str(STAT_CACHE_NOT_WRITTEN),
             Warning::UnusedCodings(pattern) => return unused(f, "codings-for", pattern, CODINGS),
             Warning::UnusedExclude(pattern) => return unused(f, "exclude", pattern, EXCLUDED),
             Warning::UnusedImmutable(pattern) => return unused(f, "immutable", pattern, NO_FILE),
@@ -426,8 +426,8 @@ fn stray_tag(
 
 /// The messages about a whole build.
 const NO_FILES: &str = "there is no file to publish; every request gets 404";
-const NO_STAMPS: &str = "cannot write the file of fingerprints beside the archive (.NAME.stat); \
-                         the next build reads every file";
+const STAT_CACHE_NOT_WRITTEN: &str = "cannot write the file of fingerprints beside the archive \
+                                      (.NAME.stat); the next build reads every file";
 
 /// Reasons why patterns of `--codings-for`, `--exclude`, `--include`, `--previous-for` and
 /// `--immutable` have no effect.
@@ -479,11 +479,11 @@ impl Warning {
     pub fn of_rule(&self, source: &Path) -> Option<String> {
         let Warning::Rule { file, line, column, doubt } = self else { return None };
         let doubt = match doubt {
-            RuleDoubt::Covered { file: by, line } if by != file => {
-                RuleDoubt::Covered { file: in_place(source, by), line: *line }
+            RuleWarning::Covered { file: by, line } if by != file => {
+                RuleWarning::Covered { file: in_place(source, by), line: *line }
             }
-            RuleDoubt::Covered { line, .. } => {
-                RuleDoubt::Covered { file: in_place(source, file), line: *line }
+            RuleWarning::Covered { line, .. } => {
+                RuleWarning::Covered { file: in_place(source, file), line: *line }
             }
             doubt => doubt.clone(),
         };
@@ -492,67 +492,67 @@ impl Warning {
     }
 }
 
-impl RuleDoubt {
+impl RuleWarning {
     /// Returns whether the place of a warning is the target of the rule, and not its beginning.
     pub(crate) fn is_about_target(&self) -> bool {
-        matches!(self, RuleDoubt::Missing | RuleDoubt::Around)
+        matches!(self, RuleWarning::Missing | RuleWarning::Around)
     }
 
     fn tell(&self, f: &mut fmt::Formatter<'_>, path: &Path) -> fmt::Result {
         match self {
-            RuleDoubt::LeftOut { expected } => {
+            RuleWarning::LeftOut { expected } => {
                 write!(f, "skipped by --lax-rules: expected {expected}")
             }
-            RuleDoubt::Covered { file, line } if file == path => {
+            RuleWarning::Covered { file, line } if file == path => {
                 write!(f, "never applies: line {line} matches all its requests first")
             }
-            RuleDoubt::Covered { file, line } => {
+            RuleWarning::Covered { file, line } => {
                 write!(
                     f,
                     "never applies: {}:{line} matches all its requests first",
                     ShownPath(file)
                 )
             }
-            RuleDoubt::FileFirst => f.write_str(
+            RuleWarning::FileFirst => f.write_str(
                 "never applies: the site has a file at this path, which wins; a ! after the \
                  status, as in 301!, forces the rule",
             ),
-            RuleDoubt::Missing => {
+            RuleWarning::Missing => {
                 f.write_str("the target is not in the site, so the response is 404; correct it")
             }
-            RuleDoubt::ForeignHost => {
+            RuleWarning::ForeignHost => {
                 f.write_str("never applies: its host is not one of the hosts of the site")
             }
-            RuleDoubt::Around => f.write_str(
+            RuleWarning::Around => f.write_str(
                 "redirects in a circle: its target leads back to this rule, and browsers give up",
             ),
-            RuleDoubt::OtherHost => f.write_str(
+            RuleWarning::OtherHost => f.write_str(
                 "left out: patterns with a host are not supported; give that host a [[site]] with \
                  `fields`",
             ),
-            RuleDoubt::NoFields => {
+            RuleWarning::NoFields => {
                 f.write_str("has no headers below it, and does not share those of the next pattern")
             }
-            RuleDoubt::ForceInTarget { status } => write!(
+            RuleWarning::ForceInTarget { status } => write!(
                 f,
                 "the ! is part of the target here; to force the rule, write it after the status, \
                  as in {status}!"
             ),
-            RuleDoubt::StarInTarget => f.write_str(
+            RuleWarning::StarInTarget => f.write_str(
                 "the * of the target is sent as it is; write :splat for what the * of the path \
                  stands for",
             ),
-            RuleDoubt::ForeignMark { mark, is_in_target: true } => write!(
+            RuleWarning::ForeignMark { mark, is_in_target: true } => write!(
                 f,
                 "{mark} is ordinary text in a target; write :splat for what the * of the path \
                  stands for, or :name for a placeholder of the path"
             ),
-            RuleDoubt::ForeignMark { mark, is_in_target: false } => write!(
+            RuleWarning::ForeignMark { mark, is_in_target: false } => write!(
                 f,
                 "{mark} is ordinary text in a path; write * for the rest of a path (:splat in the \
                  target), or :name for one segment"
             ),
-            RuleDoubt::SecondValue { name, first } => write!(
+            RuleWarning::SecondValue { name, first } => write!(
                 f,
                 "the pattern in line {first} gives {name} to the same paths, and browsers do not \
                  accept two values; write `! {name}` above the second one to replace the first"

@@ -48,7 +48,7 @@ const FALLBACK_NAMES: [(&[u8], u16); 4] =
 
 /// The files that respond to each URL beside their own paths. Files are numbers in the list given.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct KeyPlan<'a> {
+pub(crate) struct UrlPlan<'a> {
     /// File and alias, sorted.
     pub(crate) aliases: Vec<(usize, &'a [u8])>,
     /// Pages for missing resources, sorted.
@@ -88,7 +88,7 @@ pub(crate) struct Conventions {
     pub(crate) favicon: bool,
 }
 
-impl KeyPlan<'_> {
+impl UrlPlan<'_> {
     /// Returns the page that comes before the second one with this key.
     pub(crate) fn before_second(&self, key: &[u8]) -> Option<usize> {
         let Some(status) = error_status(key) else {
@@ -116,8 +116,8 @@ struct Candidate<'a> {
 
 /// Plans the paths of `keys`, which are different, sorted, and begin with a slash; there are at
 /// most [`FILES_MAX`](crate::limits::FILES_MAX).
-pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> KeyPlan<'a> {
-    let mut plan = KeyPlan::default();
+pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> UrlPlan<'a> {
+    let mut plan = UrlPlan::default();
     plan_fallbacks(keys, &mut plan);
     let candidates = candidates(keys, &plan.hidden, conventions);
     let is_own = |url: &[u8]| keys.binary_search(&url).ok().filter(|file| !plan.is_hidden(*file));
@@ -150,7 +150,7 @@ pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> KeyPlan<'
     }
     aliases.sort_unstable();
     shadowed.sort_unstable();
-    KeyPlan { aliases, shadowed, listings, ..plan }
+    UrlPlan { aliases, shadowed, listings, ..plan }
 }
 
 /// Returns the candidates sorted by URL, the best first. A table by URL of all paths took a quarter
@@ -195,7 +195,7 @@ fn folders<'a>(keys: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a
 }
 
 /// Finds the pages for missing resources: the best of each folder.
-fn plan_fallbacks<'a>(keys: &[&'a [u8]], plan: &mut KeyPlan<'a>) {
+fn plan_fallbacks<'a>(keys: &[&'a [u8]], plan: &mut UrlPlan<'a>) {
     let mut best: HashMap<&'a [u8], (usize, usize)> = HashMap::new();
     for (file, &key) in keys.iter().enumerate() {
         if let Some(status) = error_status(key) {
@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(aliases(&["/favicon.png", "/favicon.svg"]), [svg]);
         assert_eq!(aliases(&["/favicon.png"]), ["/favicon.ico /favicon.png"]);
         let keys: Vec<&[u8]> = vec![b"/favicon.ico", b"/favicon.svg"];
-        assert_eq!(plan(&keys, ALL), KeyPlan::default());
+        assert_eq!(plan(&keys, ALL), UrlPlan::default());
         assert_eq!(aliases(&["/a/favicon.svg", "/favicon.gif"]), Vec::<String>::new());
         let none = Conventions { favicon: false, ..ALL };
         assert_eq!(aliases_with(&["/favicon.svg"], none), Vec::<String>::new());

@@ -26,8 +26,8 @@ use crate::dynamic_site::{self, CodeFile, arrange};
 use crate::error::{BuildError, FileProblem, Reason};
 use crate::limits::{FILES_MAX, FOLDERS_AHEAD, NAMES_UNASKED, REPEATED_FOLDERS_MAX};
 use crate::progress::Progress;
-use crate::walk::names::{FileVerdict, Names, is_code, rules_file};
-use crate::walk::open_source::Stamp;
+use crate::walk::names::{FileVerdict, NameFilter, is_code, rules_file};
+use crate::walk::open_source::FileStamp;
 use crate::walk::read_ahead::{Ahead, Waiting, with_readers};
 
 /// Device and inode.
@@ -44,7 +44,7 @@ pub(crate) struct SourceFile {
 
 /// A file that is a page by its name and lies below a folder `static/`: its key, and its stamp
 /// during the walk.
-pub(crate) type PageBelowStatic = (Box<[u8]>, Result<Stamp, Reason>);
+pub(crate) type PageBelowStatic = (Box<[u8]>, Result<FileStamp, Reason>);
 
 /// The result of a walk.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ pub(crate) struct FoundFiles {
     /// Sorted by key.
     pub(crate) files: Vec<SourceFile>,
     /// The stamp of each of them during the walk.
-    pub(crate) stamps: Vec<Stamp>,
+    pub(crate) stamps: Vec<FileStamp>,
     /// Folders entered.
     pub(crate) folders: u64,
     pub(crate) skipped: Vec<PathBuf>,
@@ -115,7 +115,7 @@ fn is_of_kernel(folder: &Path) -> bool {
 /// The selection of a folder's files that belong to its site.
 #[derive(Clone, Copy)]
 pub(crate) struct Selection<'a> {
-    pub(crate) names: &'a Names,
+    pub(crate) names: &'a NameFilter,
     /// Files that are no part of the site, under any name in the source.
     pub(crate) left_out: &'a [FileId],
     /// Whether the site is one of 80s, regardless of the modules that its main script loads.
@@ -197,7 +197,7 @@ struct SiteName {
 }
 
 enum What {
-    File(Stamp),
+    File(FileStamp),
     Folder(FileId),
 }
 
@@ -309,7 +309,7 @@ impl FolderWalk {
 /// The settings for reading a folder.
 struct FolderReader<'a> {
     source: &'a Path,
-    names: &'a Names,
+    names: &'a NameFilter,
     left_out: &'a [FileId],
     /// The folders that hold the source.
     above: Vec<FileId>,
@@ -399,7 +399,7 @@ impl FolderReader<'_> {
             listing.skipped.push(relative(&key));
             return None;
         } else {
-            What::File(Stamp::of(&metadata))
+            What::File(FileStamp::of(&metadata))
         };
         Some(SiteName { sorted_as, what })
     }
@@ -445,7 +445,7 @@ impl FolderReader<'_> {
         match followed(entry) {
             Ok(metadata) if metadata.is_dir() || self.left_out.contains(&id(&metadata)) => {}
             found => {
-                let stamp = found.map(|metadata| Stamp::of(&metadata));
+                let stamp = found.map(|metadata| FileStamp::of(&metadata));
                 listing.below_static.push((key.into(), stamp));
             }
         }

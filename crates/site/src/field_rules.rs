@@ -447,7 +447,7 @@ pub(crate) fn append_path(
     append_decoded(head.target.path, decoded, out)
 }
 
-/// Does the work of [`append_path`] for a path as it was sent.
+/// Does the request_buffers of [`append_path`] for a path as it was sent.
 pub(crate) fn append_decoded(path: &[u8], decoded: &mut Vec<u8>, out: &mut Vec<u8>) -> bool {
     match decode_path(path, decoded) {
         Ok(path) => out.extend_from_slice(path),

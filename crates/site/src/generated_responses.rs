@@ -11,7 +11,7 @@ use pinion_http::request::RequestHead;
 
 use crate::field_rules::{FieldSort, SentPage, append_decoded, append_path};
 use crate::request_buffers::{RequestBuffers, ResponseBuffers};
-use crate::response::Question;
+use crate::response::Lookup;
 
 /// The methods that every resource of a site supports (RFC 9110 §9.1: GET and HEAD at least).
 pub(crate) const ALLOW: &[u8] = b"GET, HEAD, OPTIONS";
@@ -109,24 +109,24 @@ impl<'x> StoredErrorPage<'x> {
 /// Returns the response with the page of a status for a request, in the format that the client
 /// prefers, with the fields of the archive and of the rules for the path.
 pub(crate) fn error<'x>(
-    question: &Question<'_, 'x>,
+    lookup: &Lookup<'_, 'x>,
     status: u16,
     buffers: ResponseBuffers<'x>,
 ) -> Prepared<'x> {
-    let error_format = preferred_error_format(question.head.values(KnownField::Accept));
-    error_in_format(question, status, error_format, buffers).prepared
+    let error_format = preferred_error_format(lookup.head.values(KnownField::Accept));
+    error_in_format(lookup, status, error_format, buffers).prepared
 }
 
 /// Returns the response of [`error`] for a client that prefers this format.
 pub(crate) fn error_in_format<'x>(
-    question: &Question<'_, 'x>,
+    lookup: &Lookup<'_, 'x>,
     status: u16,
     error_format: ErrorFormat,
     buffers: ResponseBuffers<'x>,
 ) -> ErrorResponse<'x> {
-    let page = StoredErrorPage::of(status, error_format, &question.archive);
+    let page = StoredErrorPage::of(status, error_format, &lookup.archive);
     let sent = missing_page(buffers.target);
-    let fields = buffers.apply(question, page.fields, FieldSort::Error, sent);
+    let fields = buffers.apply(lookup, page.fields, FieldSort::Error, sent);
     let ErrorResponse { prepared, source } = page.response(&fields);
     let allow = (status == 405).then_some(ALLOW);
     ErrorResponse { prepared: Prepared { allow, ..prepared }, source }
@@ -139,10 +139,10 @@ pub fn error_page_at<'x>(
     status: u16,
     error_format: ErrorFormat,
     archive: &Archive<'x>,
-    work: &'x mut RequestBuffers,
+    request_buffers: &'x mut RequestBuffers,
 ) -> ErrorResponse<'x> {
     let page = StoredErrorPage::of(status, error_format, archive);
-    let fields = work.fields.apply_to_path(archive, path, page.fields, FieldSort::Error);
+    let fields = request_buffers.fields.apply_to_path(archive, path, page.fields, FieldSort::Error);
     page.response(&fields)
 }
 
@@ -152,13 +152,13 @@ pub fn refused_page<'x>(
     status: u16,
     request: &RefusedRequest<'_>,
     archive: &Archive<'x>,
-    work: &'x mut RequestBuffers,
+    request_buffers: &'x mut RequestBuffers,
 ) -> Prepared<'x> {
     let (mut decoded, mut path) = (Vec::new(), Vec::new());
     let sent = request.path.filter(|_| !archive.field_rules().is_empty());
     let is_known = sent.is_some_and(|sent| append_decoded(sent, &mut decoded, &mut path));
     let path = is_known.then_some(&*path);
-    error_page_at(path, status, request.error_format, archive, work).prepared
+    error_page_at(path, status, request.error_format, archive, request_buffers).prepared
 }
 
 /// Returns whether content with these fields is JSON.
@@ -179,9 +179,14 @@ pub fn field_rules_path(archive: &Archive<'_>, head: &RequestHead<'_>) -> Option
 /// Returns the default field lines of a script's responses, with the rules for the path of the
 /// request. Fields that say how long a response may be kept are left out: only the script knows
 /// that.
-pub fn script_fields(archive: &Archive<'_>, path: &[u8], work: &mut RequestBuffers) -> Vec<u8> {
+pub fn script_fields(
+    archive: &Archive<'_>,
+    path: &[u8],
+    request_buffers: &mut RequestBuffers,
+) -> Vec<u8> {
     let block = generated_block(archive);
-    let block = work.fields.apply_to_path(archive, Some(path), block, FieldSort::NoContent);
+    let block =
+        request_buffers.fields.apply_to_path(archive, Some(path), block, FieldSort::NoContent);
     without_storing(block.fields_without_type())
 }
 
@@ -206,11 +211,11 @@ fn missing_page(target: &[u8]) -> SentPage<'_> {
 /// Returns whether the content of an entry, which would be sent with the status of an error, gives
 /// way to problem details.
 pub(crate) fn gives_way_to_problem_details(
-    question: &Question<'_, '_>,
+    lookup: &Lookup<'_, '_>,
     status: u16,
     block: &SharedBlock<'_>,
 ) -> bool {
-    let accept = || question.head.values(KnownField::Accept);
+    let accept = || lookup.head.values(KnownField::Accept);
     status >= 400
         && preferred_error_format(accept()) == ErrorFormat::ProblemDetails
         && !is_json(block)
@@ -234,10 +239,10 @@ pub fn error_for<'x>(
     status: u16,
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
-    work: &'x mut RequestBuffers,
+    request_buffers: &'x mut RequestBuffers,
 ) -> Prepared<'x> {
     let error_format = preferred_error_format(head.values(KnownField::Accept));
-    error_in_format_for(status, error_format, archive, head, work).prepared
+    error_in_format_for(status, error_format, archive, head, request_buffers).prepared
 }
 
 /// Returns the response of [`error_for`] for a client that prefers this format.
@@ -246,12 +251,12 @@ pub fn error_in_format_for<'x>(
     error_format: ErrorFormat,
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
-    work: &'x mut RequestBuffers,
+    request_buffers: &'x mut RequestBuffers,
 ) -> ErrorResponse<'x> {
-    let question = Question { archive: *archive, head, now: 0 };
-    let RequestBuffers { text, path, fields, .. } = work;
+    let lookup = Lookup { archive: *archive, head, now: 0 };
+    let RequestBuffers { text, path, fields, .. } = request_buffers;
     let buffers = ResponseBuffers { text, decoded: path, target: b"", fields };
-    error_in_format(&question, status, error_format, buffers)
+    error_in_format(&lookup, status, error_format, buffers)
 }
 
 /// Returns the response to OPTIONS for a request that is not answered from the archive, with the
@@ -259,22 +264,19 @@ pub fn error_in_format_for<'x>(
 pub fn options_for<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
-    work: &'x mut RequestBuffers,
+    request_buffers: &'x mut RequestBuffers,
 ) -> Prepared<'x> {
-    let question = Question { archive: *archive, head, now: 0 };
-    let RequestBuffers { text, path, fields, .. } = work;
-    options(&question, ResponseBuffers { text, decoded: path, target: b"", fields })
+    let lookup = Lookup { archive: *archive, head, now: 0 };
+    let RequestBuffers { text, path, fields, .. } = request_buffers;
+    options(&lookup, ResponseBuffers { text, decoded: path, target: b"", fields })
 }
 
 /// Returns the response to OPTIONS for a resource (RFC 9110 §9.3.7).
-pub(crate) fn options<'x>(
-    question: &Question<'_, 'x>,
-    buffers: ResponseBuffers<'x>,
-) -> Prepared<'x> {
-    let block = generated_block(&question.archive);
+pub(crate) fn options<'x>(lookup: &Lookup<'_, 'x>, buffers: ResponseBuffers<'x>) -> Prepared<'x> {
+    let block = generated_block(&lookup.archive);
     let sent = missing_page(buffers.target);
-    let block = buffers.apply(question, block, FieldSort::NoContent, sent);
-    Prepared { shared: block.fields_without_type(), ..server_options(&question.archive) }
+    let block = buffers.apply(lookup, block, FieldSort::NoContent, sent);
+    Prepared { shared: block.fields_without_type(), ..server_options(&lookup.archive) }
 }
 
 /// Returns the response to OPTIONS for the server as a whole.

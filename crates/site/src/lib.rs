@@ -46,4 +46,4 @@ pub use generated_responses::{
 };
 pub use request_buffers::{Pieces, RequestBuffers};
 pub use resolve::{has_file, has_rule_before_files};
-pub use response::{answer, answer_traced};
+pub use response::{respond, respond_traced};

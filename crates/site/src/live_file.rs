@@ -12,8 +12,8 @@ use pinion_http::target::{escape, is_path_byte};
 
 use crate::generated_responses::{self, generated_block};
 use crate::request_buffers::{Pieces, RequestBuffers, ResponseBuffers};
-use crate::resource_response::{self, Selected, UnappliedRules};
-use crate::response::Question;
+use crate::resource_response::{self, SelectedRepresentation, UnappliedRules};
+use crate::response::Lookup;
 
 /// A file, as it was when it was opened.
 #[derive(Clone, Copy, Debug)]
@@ -44,36 +44,40 @@ pub fn live_response<'x>(
     head: &RequestHead<'x>,
     now: UnixSeconds,
     file: &LiveFile<'x>,
-    work: &'x mut RequestBuffers,
+    request_buffers: &'x mut RequestBuffers,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
-    let question = Question { archive: *archive, head, now };
-    let RequestBuffers { text, path, fields, live, .. } = work;
+    let lookup = Lookup { archive: *archive, head, now };
+    let RequestBuffers { text, path, fields, live, .. } = request_buffers;
     let (lines, buffers) = (live, ResponseBuffers { text, decoded: path, target: b"", fields });
     match head.method {
         Method::Get | Method::Head => {}
-        Method::Options => return generated_responses::options(&question, buffers),
-        Method::Other => return generated_responses::error(&question, 501, buffers),
-        _ => return generated_responses::error(&question, 405, buffers),
+        Method::Options => return generated_responses::options(&lookup, buffers),
+        Method::Other => return generated_responses::error(&lookup, 501, buffers),
+        _ => return generated_responses::error(&lookup, 405, buffers),
     }
     let (full_bytes, type_line_bytes) = write_fields(archive, file, lines);
     let (full, not_modified) = lines.split_at(full_bytes);
-    let selected = Selected {
+    let selected = SelectedRepresentation {
         status: 200,
         content_location: file.location,
         boundary: file.boundary,
         bytes: file.bytes,
         shared: SharedBlock::of_lines(full, not_modified, type_line_bytes),
-        place: whole_file(file.bytes),
+        body: whole_file(file.bytes),
     };
     let validators = validators(archive, file.etag, file.modified, now);
-    if resource_response::is_unconditional(&question, selected.status) {
+    if resource_response::is_unconditional(&lookup, selected.status) {
         let ResponseBuffers { decoded, fields, .. } = buffers;
         let shared = fields.apply_all(archive, head, selected.shared, decoded);
-        return resource_response::whole(&validators, &Selected { shared, ..selected }, pieces);
+        return resource_response::whole(
+            &validators,
+            &SelectedRepresentation { shared, ..selected },
+            pieces,
+        );
     }
     let rules = UnappliedRules::All;
-    resource_response::conditional_answer(&question, &validators, selected, rules, buffers, pieces)
+    resource_response::conditional_response(&lookup, &validators, selected, rules, buffers, pieces)
 }
 
 /// Whole field lines of a response, with all rules for its path.
@@ -93,9 +97,9 @@ pub fn live_fields(
     archive: &Archive<'_>,
     head: &RequestHead<'_>,
     file: &LiveFile<'_>,
-    work: &mut RequestBuffers,
+    request_buffers: &mut RequestBuffers,
 ) -> FieldLines {
-    let RequestBuffers { path, fields, live: lines, .. } = work;
+    let RequestBuffers { path, fields, live: lines, .. } = request_buffers;
     let (full_bytes, type_line_bytes) = write_fields(archive, file, lines);
     let (full, not_modified) = lines.split_at(full_bytes);
     let block = SharedBlock::of_lines(full, not_modified, type_line_bytes);
@@ -137,30 +141,30 @@ pub fn sent_file_response<'x>(
     head: &RequestHead<'x>,
     now: UnixSeconds,
     file: &SentFile<'x>,
-    work: &'x mut RequestBuffers,
+    request_buffers: &'x mut RequestBuffers,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
-    let question = Question { archive: *archive, head, now };
-    let RequestBuffers { text, path, fields, .. } = work;
+    let lookup = Lookup { archive: *archive, head, now };
+    let RequestBuffers { text, path, fields, .. } = request_buffers;
     let buffers = ResponseBuffers { text, decoded: path, target: b"", fields };
     let shared = SharedBlock::of_lines(file.fields, file.not_modified_fields, file.type_line_bytes);
-    let selected = Selected {
+    let selected = SelectedRepresentation {
         status: file.status,
         content_location: None,
         boundary: file.boundary,
         bytes: file.bytes,
         shared,
-        place: whole_file(file.bytes),
+        body: whole_file(file.bytes),
     };
     let validators = validators(archive, file.etag, file.modified, now);
     // RFC 9110 §13.1 and §14.2: conditions of other methods are for the resource that they change,
     // and ranges are for GET.
     let is_selected = file.status == 200 && head.method.selects_representation();
-    if !is_selected || resource_response::is_unconditional(&question, file.status) {
+    if !is_selected || resource_response::is_unconditional(&lookup, file.status) {
         return resource_response::whole(&validators, &selected, pieces);
     }
     let rules = UnappliedRules::None;
-    resource_response::conditional_answer(&question, &validators, selected, rules, buffers, pieces)
+    resource_response::conditional_response(&lookup, &validators, selected, rules, buffers, pieces)
 }
 
 /// Returns the whole content of the one file that is not in the archive.
@@ -185,10 +189,10 @@ fn validators<'x>(
 pub fn live_slash_redirect<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
-    work: &'x mut RequestBuffers,
+    request_buffers: &'x mut RequestBuffers,
 ) -> Prepared<'x> {
-    let question = Question { archive: *archive, head, now: 0 };
-    let RequestBuffers { text, path, fields, .. } = work;
+    let lookup = Lookup { archive: *archive, head, now: 0 };
+    let RequestBuffers { text, path, fields, .. } = request_buffers;
     text.clear();
     if let Ok(decoded) = head.target.decoded_path(path) {
         escape(text, decoded.iter().copied(), is_path_byte);
@@ -196,9 +200,9 @@ pub fn live_slash_redirect<'x>(
     }
     let buffers = ResponseBuffers { text, decoded: path, target: b"", fields };
     if head.method == Method::Options {
-        return generated_responses::options(&question, buffers);
+        return generated_responses::options(&lookup, buffers);
     }
-    crate::response::slash_redirect(&question, buffers)
+    crate::response::slash_redirect(&lookup, buffers)
 }
 
 /// Writes the fields of a whole response and then those of a 304, as a build makes them before it

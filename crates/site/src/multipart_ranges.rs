@@ -8,16 +8,16 @@ use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 use pinion_http::range::ByteRange;
 
 use crate::request_buffers::Pieces;
-use crate::resource_response::{Selected, part};
+use crate::resource_response::{SelectedRepresentation, part};
 
 /// Returns a 206 with a part for each of 2 to [`RANGES_MAX`] ranges.
 ///
 /// The boundary is 128 bits that cannot occur in the content: for an archive the entity tag, a hash
 /// of that content, and random bits for any other file. `text` receives the media type and the
 /// headings, `pieces` the order of the whole body.
-pub(crate) fn answer<'x>(
-    answer: Prepared<'x>,
-    selected: &Selected<'x>,
+pub(crate) fn response<'x>(
+    response: Prepared<'x>,
+    selected: &SelectedRepresentation<'x>,
     ranges: &[ByteRange],
     text: &'x mut Vec<u8>,
     pieces: &'x mut Pieces<'x>,
@@ -43,7 +43,7 @@ pub(crate) fn answer<'x>(
     let count = 2 * ranges.len().min(RANGES_MAX) + 1;
     let parts = headings.into_iter().zip(ranges).flat_map(|(heading, range)| {
         let heading = Piece::Bytes(text.get(heading).unwrap_or_default());
-        [heading, part(selected.place, *range)]
+        [heading, part(selected.body, *range)]
     });
     let closing = Piece::Bytes(text.get(end..).unwrap_or_default());
     slots.iter_mut().zip(parts.chain([closing])).for_each(|(slot, piece)| *slot = piece);
@@ -53,6 +53,6 @@ pub(crate) fn answer<'x>(
         content_type: text.get(..type_end),
         content_length: Some(content_length),
         body: PreparedBody::Archive(slots.get(..count).unwrap_or_default()),
-        ..answer
+        ..response
     }
 }

@@ -1,4 +1,4 @@
-//! The buffers in which a request is answered.
+//! The buffers in which the response to a request is made.
 
 use pinion_archive::layout::VARIANT_PREFIX;
 use pinion_archive::limits::PATH_MAX_BYTES;
@@ -8,7 +8,7 @@ use pinion_http::limits::{RANGES_MAX, TARGET_MAX_BYTES};
 use pinion_http::prepared::Piece;
 
 use crate::field_rules::{FieldBuffers, FieldSort, SentPage};
-use crate::response::Question;
+use crate::response::Lookup;
 use crate::rule_target::LOCATION_MAX_BYTES;
 
 /// The most text of one response: a decoded path of the longest target with every byte escaped, and
@@ -81,12 +81,12 @@ impl<'x> ResponseBuffers<'x> {
     /// [`FieldBuffers::apply`].
     pub(crate) fn apply(
         self,
-        question: &Question<'_, 'x>,
+        lookup: &Lookup<'_, 'x>,
         block: SharedBlock<'x>,
         sort: FieldSort,
         sent: SentPage<'_>,
     ) -> SharedBlock<'x> {
-        let Question { archive, head, .. } = question;
+        let Lookup { archive, head, .. } = lookup;
         self.fields.apply(archive, head, block, sort, sent, self.decoded)
     }
 }

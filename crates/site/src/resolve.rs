@@ -28,17 +28,17 @@ use crate::trace::{LookupOutcome, LookupStep, SinglePage, Sought, Trace};
 
 /// Looks the path of a request up.
 ///
-/// The entry of the outcome, if it has one, is in the `scratch` of `work`. The path that a rewrite
-/// leads to is in `target`, which is empty without one. The location of a redirect by a rule is in
-/// `text`, and so is that of a redirect to the other slash form, which lacks the query.
+/// The entry of the outcome, if it has one, is in the `scratch` of `request_buffers`. The path that
+/// a rewrite leads to is in `target`, which is empty without one. The location of a redirect by a
+/// rule is in `text`, and so is that of a redirect to the other slash form, which lacks the query.
 #[inline]
 pub(crate) fn resolve<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
-    work: &mut RequestBuffers,
+    request_buffers: &mut RequestBuffers,
     trace: impl Trace,
 ) -> Result<LookupOutcome, Damage> {
-    let RequestBuffers { path: buffer, key, target, scratch, text, .. } = work;
+    let RequestBuffers { path: buffer, key, target, scratch, text, .. } = request_buffers;
     target.clear();
     let path = match head.target.decoded_path(buffer) {
         Ok(path) => path,
@@ -68,8 +68,9 @@ pub(crate) fn resolve<'x>(
 /// Returns whether a file has this path, which is decoded, and no rule or variant may have
 /// precedence over it; a page that is sent for missing paths does not count. A damaged entry is no
 /// file.
-pub fn has_file(archive: &Archive<'_>, path: &[u8], work: &mut RequestBuffers) -> bool {
-    archive.load(path, &mut work.scratch).unwrap_or(false) && is_alone(&work.scratch)
+pub fn has_file(archive: &Archive<'_>, path: &[u8], request_buffers: &mut RequestBuffers) -> bool {
+    archive.load(path, &mut request_buffers.scratch).unwrap_or(false)
+        && is_alone(&request_buffers.scratch)
 }
 
 /// Returns whether a rule has precedence over any file for the path of a request: a forced rule, or
@@ -77,11 +78,11 @@ pub fn has_file(archive: &Archive<'_>, path: &[u8], work: &mut RequestBuffers) -
 pub fn has_rule_before_files(
     archive: &Archive<'_>,
     head: &RequestHead<'_>,
-    work: &mut RequestBuffers,
+    request_buffers: &mut RequestBuffers,
 ) -> bool {
-    let Ok(path) = head.target.decoded_path(&mut work.path) else { return false };
-    let is_found = archive.load(path, &mut work.scratch).unwrap_or(false);
-    let kind = work.scratch.entry().filter(|_| is_found).map(|entry| entry.kind());
+    let Ok(path) = head.target.decoded_path(&mut request_buffers.path) else { return false };
+    let is_found = archive.load(path, &mut request_buffers.scratch).unwrap_or(false);
+    let kind = request_buffers.scratch.entry().filter(|_| is_found).map(|entry| entry.kind());
     if matches!(kind, Some(EntryKind::Redirect | EntryKind::Rewrite)) {
         return true;
     }

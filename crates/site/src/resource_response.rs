@@ -15,11 +15,11 @@ use crate::field_rules::{FieldSort, SentPage};
 use crate::generated_responses;
 use crate::multipart_ranges;
 use crate::request_buffers::{Pieces, ResponseBuffers};
-use crate::response::Question;
+use crate::response::Lookup;
 
 /// The selected representation, and the facts for its response.
 #[derive(Clone, Copy)]
-pub(crate) struct Selected<'x> {
+pub(crate) struct SelectedRepresentation<'x> {
     /// The status of the response with all of it.
     pub(crate) status: u16,
     /// The value of `Content-Location`.
@@ -30,7 +30,7 @@ pub(crate) struct Selected<'x> {
     /// Its length in bytes.
     pub(crate) bytes: u64,
     pub(crate) shared: SharedBlock<'x>,
-    pub(crate) place: BodyLocation,
+    pub(crate) body: BodyLocation,
 }
 
 /// The rules for fields that have not been applied to the response yet.
@@ -48,43 +48,43 @@ pub(crate) enum UnappliedRules<'k> {
 /// the rules for that path. It is inlined, as are the steps on the way to a whole body: a response
 /// is larger than registers, and each return would copy it.
 #[inline(always)]
-pub(crate) fn answer<'x>(
-    question: &Question<'_, 'x>,
+pub(crate) fn response<'x>(
+    lookup: &Lookup<'_, 'x>,
     entry: Entry<'x>,
-    selected: Selected<'x>,
+    selected: SelectedRepresentation<'x>,
     buffers: ResponseBuffers<'x>,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
-    let validators = validators(question, &entry, &selected);
-    if is_unconditional(question, selected.status) {
+    let validators = validators(lookup, &entry, &selected);
+    if is_unconditional(lookup, selected.status) {
         return whole(&validators, &selected, pieces);
     }
-    conditional_answer(question, &validators, selected, UnappliedRules::None, buffers, pieces)
+    conditional_response(lookup, &validators, selected, UnappliedRules::None, buffers, pieces)
 }
 
 /// Returns the response to GET or HEAD of a path for which another page is sent.
 pub(crate) fn stand_in<'x>(
-    question: &Question<'_, 'x>,
+    lookup: &Lookup<'_, 'x>,
     entry: Entry<'x>,
-    selected: Selected<'x>,
+    selected: SelectedRepresentation<'x>,
     buffers: ResponseBuffers<'x>,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
-    let validators = validators(question, &entry, &selected);
+    let validators = validators(lookup, &entry, &selected);
     let sent = sent_page(&entry, buffers.target);
-    if is_unconditional(question, selected.status) {
-        let shared = buffers.apply(question, selected.shared, FieldSort::Kept, sent);
-        return whole(&validators, &Selected { shared, ..selected }, pieces);
+    if is_unconditional(lookup, selected.status) {
+        let shared = buffers.apply(lookup, selected.shared, FieldSort::Kept, sent);
+        return whole(&validators, &SelectedRepresentation { shared, ..selected }, pieces);
     }
     let rules = UnappliedRules::StandIn(sent);
-    conditional_answer(question, &validators, selected, rules, buffers, pieces)
+    conditional_response(lookup, &validators, selected, rules, buffers, pieces)
 }
 
 /// Returns the content of an entry with the status of an error.
 pub(crate) fn page<'x>(
-    question: &Question<'_, 'x>,
+    lookup: &Lookup<'_, 'x>,
     entry: Entry<'x>,
-    selected: Selected<'x>,
+    selected: SelectedRepresentation<'x>,
     status: u16,
     buffers: ResponseBuffers<'x>,
     pieces: &'x mut Pieces<'x>,
@@ -97,8 +97,8 @@ pub(crate) fn page<'x>(
         _ => FieldSort::Kept,
     };
     let sent = sent_page(&entry, buffers.target);
-    let shared = buffers.apply(question, selected.shared, sort, sent);
-    content(status, &Selected { shared, ..selected }, pieces)
+    let shared = buffers.apply(lookup, selected.shared, sort, sent);
+    content(status, &SelectedRepresentation { shared, ..selected }, pieces)
 }
 
 /// Returns the page that is sent in place of the path of a request, in `target` unless it is empty.
@@ -110,11 +110,11 @@ fn sent_page<'k>(entry: &Entry<'_>, target: &'k [u8]) -> SentPage<'k> {
 
 #[inline(always)]
 fn validators<'x>(
-    question: &Question<'_, 'x>,
+    lookup: &Lookup<'_, 'x>,
     entry: &Entry<'x>,
-    selected: &Selected<'x>,
+    selected: &SelectedRepresentation<'x>,
 ) -> Validators<'x> {
-    let Question { archive, now, .. } = question;
+    let Lookup { archive, now, .. } = lookup;
     Validators {
         etag: archive.tells_etags().then_some(selected.boundary),
         // RFC 9110 §8.8.2.1: no date later than that of the message.
@@ -124,9 +124,9 @@ fn validators<'x>(
 
 /// Returns whether every response to the request is the whole representation.
 #[inline(always)]
-pub(crate) fn is_unconditional(question: &Question<'_, '_>, status: u16) -> bool {
+pub(crate) fn is_unconditional(lookup: &Lookup<'_, '_>, status: u16) -> bool {
     // RFC 9110 §13.2.1: preconditions apply only to responses that would be a 2xx.
-    !question.head.known.has_any(CONDITIONAL) || !(200..=299).contains(&status)
+    !lookup.head.known.has_any(CONDITIONAL) || !(200..=299).contains(&status)
 }
 
 /// The fields that can change a response from the whole representation.
@@ -139,19 +139,19 @@ const CONDITIONAL: &[KnownField] = &[
 ];
 
 /// Returns the response to a request with preconditions or a range.
-pub(crate) fn conditional_answer<'x>(
-    question: &Question<'_, 'x>,
+pub(crate) fn conditional_response<'x>(
+    lookup: &Lookup<'_, 'x>,
     validators: &Validators<'x>,
-    mut selected: Selected<'x>,
+    mut selected: SelectedRepresentation<'x>,
     rules: UnappliedRules<'_>,
     buffers: ResponseBuffers<'x>,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
-    let Question { archive, now, .. } = question;
-    let head = question.head;
+    let Lookup { archive, now, .. } = lookup;
+    let head = lookup.head;
     let verdict = conditional::evaluate(head, validators, *now);
     if verdict == PreconditionVerdict::PreconditionFailed {
-        return generated_responses::error(question, 412, buffers);
+        return generated_responses::error(lookup, 412, buffers);
     }
     let total = selected.bytes;
     let ranges = match range::requested(head, total) {
@@ -162,7 +162,7 @@ pub(crate) fn conditional_answer<'x>(
     };
     if ranges == Ranges::Unsatisfiable {
         let content_range = Some(ContentRange::Unsatisfied { total });
-        return Prepared { content_range, ..generated_responses::error(question, 416, buffers) };
+        return Prepared { content_range, ..generated_responses::error(lookup, 416, buffers) };
     }
     let ResponseBuffers { text, decoded, fields, .. } = buffers;
     let block = selected.shared;
@@ -187,8 +187,8 @@ pub(crate) fn conditional_answer<'x>(
         [range] => with_part(validators, &selected, *range, pieces),
         _ if selected.boundary.is_empty() => whole(validators, &selected, pieces),
         ranges => {
-            let answer = without_body(validators, &selected);
-            multipart_ranges::answer(answer, &selected, ranges, text, pieces)
+            let response = without_body(validators, &selected);
+            multipart_ranges::response(response, &selected, ranges, text, pieces)
         }
     }
 }
@@ -197,7 +197,7 @@ pub(crate) fn conditional_answer<'x>(
 /// redirect. It has no validators and no ranges.
 pub(crate) fn content<'x>(
     status: u16,
-    selected: &Selected<'x>,
+    selected: &SelectedRepresentation<'x>,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
     let none = Validators { etag: None, last_modified: None };
@@ -205,8 +205,8 @@ pub(crate) fn content<'x>(
 }
 
 /// Returns a range of a body, both ends included; it lies inside the body.
-pub(crate) fn part<'x>(place: BodyLocation, range: ByteRange) -> Piece<'x> {
-    match place {
+pub(crate) fn part<'x>(location: BodyLocation, range: ByteRange) -> Piece<'x> {
+    match location {
         BodyLocation::Archive(mut slice) => {
             slice.offset += range.first;
             slice.bytes = range.bytes();
@@ -223,10 +223,10 @@ pub(crate) fn part<'x>(place: BodyLocation, range: ByteRange) -> Piece<'x> {
 /// Selects the representation that is sent.
 #[inline(always)]
 pub(crate) fn select<'x>(
-    question: &Question<'_, 'x>,
+    lookup: &Lookup<'_, 'x>,
     entry: &Entry<'x>,
-) -> Result<Selected<'x>, Damage> {
-    let Question { archive, head, .. } = question;
+) -> Result<SelectedRepresentation<'x>, Damage> {
+    let Lookup { archive, head, .. } = lookup;
     let available = entry.representations().map(|form| (form.coding(), form.bytes()));
     let rank = if entry.has_choice() {
         let accepted = negotiate::accepted(head.values(KnownField::AcceptEncoding));
@@ -240,14 +240,14 @@ pub(crate) fn select<'x>(
         fault: Fault::Representations,
     })?;
     let shared = archive.shared(representation.shared())?;
-    let place = archive.place(&representation)?;
-    Ok(Selected {
+    let body = archive.place(&representation)?;
+    Ok(SelectedRepresentation {
         status: entry.status(),
         content_location: entry.target(),
         boundary: representation.etag(),
         bytes: representation.bytes(),
         shared,
-        place,
+        body,
     })
 }
 
@@ -255,11 +255,11 @@ pub(crate) fn select<'x>(
 #[inline(always)]
 pub(crate) fn whole<'x>(
     validators: &Validators<'x>,
-    selected: &Selected<'x>,
+    selected: &SelectedRepresentation<'x>,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
     let bytes = selected.bytes;
-    let body = match selected.place {
+    let body = match selected.body {
         _ if bytes == 0 => PreparedBody::None,
         BodyLocation::Archive(slice) => PreparedBody::Archive(pieces.one(Piece::Archive(slice))),
         BodyLocation::External(slice) => PreparedBody::Archive(pieces.one(Piece::External(slice))),
@@ -269,7 +269,10 @@ pub(crate) fn whole<'x>(
 
 /// Returns the common part of a whole and a partial response.
 #[inline(always)]
-fn without_body<'x>(validators: &Validators<'x>, selected: &Selected<'x>) -> Prepared<'x> {
+fn without_body<'x>(
+    validators: &Validators<'x>,
+    selected: &SelectedRepresentation<'x>,
+) -> Prepared<'x> {
     Prepared {
         shared: selected.shared.full_fields(),
         etag: validators.etag,
@@ -281,7 +284,7 @@ fn without_body<'x>(validators: &Validators<'x>, selected: &Selected<'x>) -> Pre
 
 fn with_part<'x>(
     validators: &Validators<'x>,
-    selected: &Selected<'x>,
+    selected: &SelectedRepresentation<'x>,
     range: ByteRange,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
@@ -291,7 +294,7 @@ fn with_part<'x>(
         status: 206,
         content_range: Some(ContentRange::Bytes { first, last, total }),
         content_length: Some(range.bytes()),
-        body: PreparedBody::Archive(pieces.one(part(selected.place, range))),
+        body: PreparedBody::Archive(pieces.one(part(selected.body, range))),
         ..without_body(validators, selected)
     }
 }

@@ -21,8 +21,8 @@ use crate::rules::{
     ChangesId, Compiled, EntryVerdict, Rules, SitePaths, as_new_field_rule, as_new_rule,
 };
 use crate::summary::{Fingerprinted, Shadowed, Summary, Warning};
-use crate::url_plan::{self, Fallback, KeyPlan};
-use crate::walk::names::Names;
+use crate::url_plan::{self, Fallback, UrlPlan};
+use crate::walk::names::NameFilter;
 use crate::walk::relative;
 
 /// The redirects and the paths of the site that they are compared with.
@@ -58,7 +58,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     pub(crate) fn finish(
         mut self,
         earlier: &Earlier<'_>,
-        names: &Names,
+        names: &NameFilter,
     ) -> Result<(Summary, W, Vec<File>), BuildError> {
         let resources = std::mem::take(&mut self.resources);
         let files = self.files;
@@ -121,7 +121,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Warns about pages of errors that other pages come before.
-    fn warn_of_second_pages(&mut self, plan: &KeyPlan<'_>, resources: &[Resource], keys: &[&[u8]]) {
+    fn warn_of_second_pages(&mut self, plan: &UrlPlan<'_>, resources: &[Resource], keys: &[&[u8]]) {
         for &second in &plan.second {
             let first = keys.get(second).and_then(|key| plan.before_second(key));
             let pages = resources.get(second).zip(first.and_then(|first| resources.get(first)));
@@ -340,7 +340,7 @@ pub(super) fn entry<'a>(
     }
 }
 
-fn shadowed(content: &str, plan: &KeyPlan<'_>, keys: &[&[u8]]) -> Vec<Shadowed> {
+fn shadowed(content: &str, plan: &UrlPlan<'_>, keys: &[&[u8]]) -> Vec<Shadowed> {
     let path = |file: usize| {
         Path::new(content).join(keys.get(file).map(|key| relative(key)).unwrap_or_default())
     };

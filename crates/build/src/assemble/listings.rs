@@ -17,7 +17,7 @@ use crate::pipeline;
 use crate::process_file::{BuildState, Codings};
 use crate::progress::Progress;
 use crate::rules::EntryVerdict;
-use crate::url_plan::{self, KeyPlan};
+use crate::url_plan::{self, UrlPlan};
 
 /// The media type of a listing for browsers.
 const PAGE: MediaType = MediaType { essence: "text/html", utf8: true };
@@ -119,7 +119,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
     /// Writes the entries of all folders that are listed.
     pub(super) fn listings(
         &mut self,
-        plan: &KeyPlan<'_>,
+        plan: &UrlPlan<'_>,
         paths: Option<&Paths<'_>>,
     ) -> Result<(), WriteError> {
         let listings = std::mem::take(&mut self.listings);

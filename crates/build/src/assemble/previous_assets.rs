@@ -12,8 +12,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use pinion_archive::{
-    Archive, Damage, Digests, ETag, Entry, EntryKind, NewEntry, NewRepresentation, NewShared,
-    Previous, Scratch, SharedBlock, SharedId, WriteError,
+    Archive, BodyDigests, Damage, ETag, Entry, EntryKind, NewEntry, NewRepresentation, NewShared,
+    PreviousAssets, Scratch, SharedBlock, SharedId, WriteError,
 };
 use pinion_http::date::UnixSeconds;
 
@@ -23,8 +23,8 @@ use crate::error::BuildError;
 use crate::fingerprint::{self, NamedFile};
 use crate::rules::{EntryVerdict, SitePaths};
 use crate::summary::Warning;
-use crate::url_plan::KeyPlan;
-use crate::walk::names::{Globs, Names};
+use crate::url_plan::UrlPlan;
+use crate::walk::names::{Globs, NameFilter};
 
 /// Archives of earlier releases.
 #[derive(Clone, Copy, Default)]
@@ -63,9 +63,9 @@ impl<W: Write + Seek> Assembly<'_, W> {
     pub(super) fn assets_of(
         &mut self,
         earlier: &Earlier<'_>,
-        names: &Names,
+        names: &NameFilter,
         keys: &[&[u8]],
-        plan: &KeyPlan<'_>,
+        plan: &UrlPlan<'_>,
         paths: Option<&Paths<'_>>,
     ) -> Result<Vec<StoredAsset>, BuildError> {
         if earlier.archives.is_empty() {
@@ -144,7 +144,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
     fn forms_of(
         &mut self,
         archive: &Archive<'_>,
-        digests: &Digests<'_>,
+        digests: &BodyDigests<'_>,
         path: &[u8],
         assets: &BTreeSet<Box<[u8]>>,
     ) -> Result<Option<Forms>, CopyError> {
@@ -216,7 +216,7 @@ fn take(assets: &mut BTreeMap<Box<[u8]>, Asset>, path: &[u8], asset: Asset) {
 }
 
 /// Returns how many builds will have carried an asset on with the next one.
-fn age_of(known: &Previous<'_>, path: &[u8]) -> u16 {
+fn age_of(known: &PreviousAssets<'_>, path: &[u8]) -> u16 {
     known.age(path).unwrap_or(0).saturating_add(1)
 }
 
@@ -224,7 +224,7 @@ fn age_of(known: &Previous<'_>, path: &[u8]) -> u16 {
 /// decided as for a folder with all the files of the archive, and those that `also` matches.
 fn assets_in(
     archive: &Archive<'_>,
-    digests: &Digests<'_>,
+    digests: &BodyDigests<'_>,
     immutable: &Globs,
     also: Option<&Globs>,
 ) -> Result<BTreeSet<Box<[u8]>>, Damage> {
@@ -266,7 +266,7 @@ struct EarlierFile<'a> {
 /// Returns whether the content of an asset proves its name.
 fn is_proven(
     archive: &Archive<'_>,
-    digests: &Digests<'_>,
+    digests: &BodyDigests<'_>,
     path: &[u8],
     essence: &str,
 ) -> Result<bool, Damage> {

@@ -10,7 +10,7 @@ use hashbrown::HashTable;
 use pinion_archive::{BodyRef, Digest, WriteError};
 use pinion_http::coding::Coding;
 
-use crate::coding_rules::ListId;
+use crate::coding_rules::CodingListId;
 
 /// The number of a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,9 +40,9 @@ pub(crate) struct Contents {
     /// Contents that stayed outside, by the digests that stand for them.
     external: HashMap<Digest, ContentId>,
     /// The results of the first list of codings that each content was tried in.
-    lists: Vec<Option<(ListId, FormSpan)>>,
+    lists: Vec<Option<(CodingListId, FormSpan)>>,
     /// The results of further lists of a content: hardly ever are there any.
-    more: HashMap<(ContentId, ListId), FormSpan>,
+    more: HashMap<(ContentId, CodingListId), FormSpan>,
     forms: Vec<ContentForm>,
 }
 
@@ -86,7 +86,7 @@ impl Contents {
     }
 
     /// Returns the results of the codings of a list; `None` when they were not tried yet.
-    pub(crate) fn forms(&self, content: ContentId, list: ListId) -> Option<&[ContentForm]> {
+    pub(crate) fn forms(&self, content: ContentId, list: CodingListId) -> Option<&[ContentForm]> {
         let first = self.lists.get(content.0 as usize).copied().flatten();
         let span = match first {
             Some((known, span)) if known == list => span,
@@ -100,7 +100,7 @@ impl Contents {
     pub(crate) fn add_forms(
         &mut self,
         content: ContentId,
-        list: ListId,
+        list: CodingListId,
         forms: &[ContentForm],
     ) -> Result<(), WriteError> {
         let start = u32::try_from(self.forms.len()).map_err(|_| WriteError::TooLarge)?;

@@ -9,7 +9,7 @@ use crate::url_plan::{FAVICON, FAVICON_FILES, clean_url, index_url};
 
 /// The further names of files.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct BuildSwitches {
     scratch: Scratch,
     index: ConventionNames,
     clean: ConventionNames,
@@ -24,7 +24,7 @@ struct ConventionNames {
     missing: Vec<Vec<u8>>,
 }
 
-impl Names {
+impl BuildSwitches {
     /// Records the names that a build gives a file.
     pub(super) fn take(&mut self, archive: &Archive<'_>, file: &[u8]) -> Result<(), Damage> {
         for (found, url) in [(&mut self.index, index_url(file)), (&mut self.clean, clean_url(file))]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pinion_archive::Code;
+use pinion_archive::CodeSection;
 
 /// The folder of the content, where code lies beside it.
 const CONTENT_FOLDER: &[u8] = b"/public_html";
@@ -15,7 +15,7 @@ pub(super) struct Places {
 
 impl Places {
     /// Returns the places, as far as the code shows them.
-    pub(super) fn of(code: &Code) -> Places {
+    pub(super) fn of(code: &CodeSection) -> Places {
         let mut places = Places { is_dynamic: !code.is_empty(), has_folder: false };
         for (path, _) in code.iter() {
             places.has_folder |= path.starts_with(b"//");

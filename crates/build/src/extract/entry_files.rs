@@ -6,7 +6,9 @@ use std::path::Path;
 use pinion_archive::layout::{
     ERROR_PREFIX, FALLBACK_PREFIX, FILE_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX,
 };
-use pinion_archive::{Archive, Code, Damage, Digests, Entry, EntryKind, Previous, Scratch};
+use pinion_archive::{
+    Archive, BodyDigests, CodeSection, Damage, Entry, EntryKind, PreviousAssets, Scratch,
+};
 use pinion_http::target;
 use pinion_template::name::main_script;
 
@@ -17,7 +19,7 @@ use crate::extract::code_paths::Places;
 use crate::limits::{FILE_NAME_MAX_BYTES, FILE_PATH_MAX_BYTES};
 use crate::media::{self, MediaType};
 use crate::url_plan;
-use crate::walk::names::{Names, RulesFile, is_code, is_script, path_and_name, rules_file};
+use crate::walk::names::{NameFilter, RulesFile, is_code, is_script, path_and_name, rules_file};
 use crate::walk::relative;
 
 /// An entry that cannot become a file.
@@ -80,12 +82,12 @@ impl fmt::Display for ExtractRefusal {
 /// The paths of the folder that an archive becomes.
 pub(super) struct ExtractLayout<'a> {
     reader: EntryReader<'a>,
-    names: Names,
+    names: NameFilter,
     /// Whether a build takes the folder for a dynamic site.
     is_dynamic: bool,
     /// Whether it takes it for a site of 80s.
     is_80s: bool,
-    previous: Previous<'a>,
+    previous: PreviousAssets<'a>,
     scratch: Scratch,
     above: Scratch,
 }
@@ -94,7 +96,7 @@ pub(super) struct ExtractLayout<'a> {
 #[derive(Clone, Copy)]
 struct EntryReader<'a> {
     archive: Archive<'a>,
-    digests: Digests<'a>,
+    digests: BodyDigests<'a>,
 }
 
 /// Returns whether the entry is content under a path that can be asked for.
@@ -148,7 +150,7 @@ pub(super) fn flags(archive: &Archive<'_>) -> Result<Vec<String>, Damage> {
 }
 
 /// Returns whether the main script loads the module of 80s.
-fn main_is_of_80s(code: &Code) -> bool {
+fn main_is_of_80s(code: &CodeSection) -> bool {
     let text = |path: &str| code.iter().find(|(key, _)| *key == path.as_bytes());
     main_script(text).is_some_and(|(_, (_, text))| loads_module(text))
 }
@@ -166,12 +168,15 @@ fn is_of_flags(entry: &Entry<'_>) -> bool {
 }
 
 impl<'a> ExtractLayout<'a> {
-    pub(super) fn new(archive: Archive<'a>, code: &Code) -> Result<ExtractLayout<'a>, Damage> {
+    pub(super) fn new(
+        archive: Archive<'a>,
+        code: &CodeSection,
+    ) -> Result<ExtractLayout<'a>, Damage> {
         let is_80s = is_of_80s(&archive)? || main_is_of_80s(code);
         let include: Vec<String> = included(&archive)?.map(str::to_owned).collect();
         Ok(ExtractLayout {
             reader: EntryReader { archive, digests: archive.digests()? },
-            names: Names::including(&include),
+            names: NameFilter::including(&include),
             is_dynamic: !code.is_empty(),
             is_80s,
             previous: archive.previous()?,

@@ -12,7 +12,7 @@ use pinion_archive::{
 };
 use pinion_http::coding::Coding;
 
-use crate::coding_rules::Lists;
+use crate::coding_rules::CodingRules;
 use crate::codings::CodingLevel;
 use crate::encode::{Encoded, Encoders};
 use crate::error::BuildError;
@@ -36,7 +36,7 @@ pub(super) fn write<W: Write + Seek>(
     out: W,
     progress: &dyn Progress,
 ) -> Result<Imported, ImportError> {
-    let lists = Lists::new(options)?;
+    let lists = CodingRules::new(options)?;
     let mut fields = FieldBlocks::new(options, &[])?;
     let mut writer = Writer::new(out)?;
     fields.write_generated(&mut writer, plan.slash_cache_control)?;
@@ -154,7 +154,7 @@ impl<'a> ImportedContent<'a> {
 struct Import<'p, 'a, W: Write + Seek> {
     plan: &'p ImportPlan<'a>,
     options: &'p Options,
-    lists: &'p Lists<'p>,
+    lists: &'p CodingRules<'p>,
     fields: FieldBlocks<'static>,
     writer: Writer<W>,
     imported: Imported,

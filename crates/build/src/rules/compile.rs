@@ -17,11 +17,11 @@ use super::path_matching::{covers, covers_host, covers_path, matches};
 use super::redirects::{Redirect, RedirectPart, TargetPart};
 use crate::limits::TARGETS_LOOKED_AT_MAX;
 use crate::options::Options;
-use crate::url_plan::{KeyPlan, index_url};
+use crate::url_plan::{UrlPlan, index_url};
 
 /// A warning about a rule that did not fail the build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doubt {
+pub(crate) enum RedirectWarning {
     /// A rule before it applies to all it is about: the number of that rule.
     Covered(usize),
     /// Its path is a file's, and files come before rules without `!`.
@@ -48,7 +48,7 @@ pub(crate) enum EntryVerdict {
 /// The paths of a site that have an entry, by a file, index, clean URL or listing.
 pub(crate) struct SitePaths<'s> {
     files: &'s [&'s [u8]],
-    plan: &'s KeyPlan<'s>,
+    plan: &'s UrlPlan<'s>,
     /// Sorted. A table of all paths would take several times the memory.
     aliases: Vec<&'s [u8]>,
     /// Whether the slash form that exists is redirected to from the other.
@@ -61,7 +61,7 @@ impl<'s> SitePaths<'s> {
     /// Returns the paths at which files with these keys respond, by the plan of them.
     pub(crate) fn of(
         files: &'s [&'s [u8]],
-        plan: &'s KeyPlan<'s>,
+        plan: &'s UrlPlan<'s>,
         options: &'s Options,
     ) -> SitePaths<'s> {
         let mut aliases: Vec<&[u8]> = plan.aliases.iter().map(|&(_, alias)| alias).collect();
@@ -169,7 +169,7 @@ pub(crate) struct Placed {
     /// Rules that are walked, in their order.
     pub(crate) walked: Vec<usize>,
     /// Rules and the warnings about them.
-    pub(crate) doubts: Vec<(usize, Doubt)>,
+    pub(crate) doubts: Vec<(usize, RedirectWarning)>,
 }
 
 impl<'r> Compiled<'r> {
@@ -217,14 +217,14 @@ impl<'r> Compiled<'r> {
         let mut placed = Placed::default();
         for (number, rule) in self.rules.iter().enumerate() {
             if let Some(earlier) = self.covered_by(number) {
-                placed.doubts.push((number, Doubt::Covered(earlier)));
+                placed.doubts.push((number, RedirectWarning::Covered(earlier)));
                 continue;
             }
             if rule.host.as_deref().is_some_and(|host| !site.may_answer_for(host)) {
-                placed.doubts.push((number, Doubt::ForeignHost));
+                placed.doubts.push((number, RedirectWarning::ForeignHost));
             } else if !(rule.is_redirect() || site.may_send(rule) || site.may_have_page_near(rule))
             {
-                placed.doubts.push((number, Doubt::Missing));
+                placed.doubts.push((number, RedirectWarning::Missing));
             }
             let is_entry = match rule.only_path() {
                 Some(path) => self.place_exact(number, &path, site, &mut placed),
@@ -255,7 +255,7 @@ impl<'r> Compiled<'r> {
         if there && !rule.force {
             let guards = self.guards(number, path);
             if !guards {
-                placed.doubts.push((number, Doubt::FileFirst));
+                placed.doubts.push((number, RedirectWarning::FileFirst));
             }
             return is_first && !guards;
         }
@@ -439,7 +439,7 @@ mod tests {
     fn placed_on(hosts: &[&str], text: &str) -> String {
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
         let rules = parse(Path::new("_redirects"), b"/", text.as_bytes()).expect(text);
-        let plan = KeyPlan::default();
+        let plan = UrlPlan::default();
         let mut files = FILES;
         files.sort_unstable();
         let (aliases, slash_redirects) = (Vec::new(), true);
@@ -623,11 +623,12 @@ mod tests {
         ] {
             let rules = parse(Path::new("_redirects"), b"/", text.as_bytes()).expect(text);
             let fallbacks = vec![Fallback { file: 0, folder: b"/dir/", status }];
-            let plan = KeyPlan { fallbacks, ..KeyPlan::default() };
+            let plan = UrlPlan { fallbacks, ..UrlPlan::default() };
             let (aliases, slash_redirects) = (Vec::new(), true);
             let site = SitePaths { files: &[], plan: &plan, aliases, slash_redirects, hosts: &[] };
             let Placed { doubts, .. } = Compiled::new(&rules).place(&site);
-            let expected = if is_missing { vec![(0, Doubt::Missing)] } else { Vec::new() };
+            let expected =
+                if is_missing { vec![(0, RedirectWarning::Missing)] } else { Vec::new() };
             assert_eq!(doubts, expected, "{status} {text}");
         }
     }

@@ -12,7 +12,7 @@ use pinion_http::grammar::{is_token, is_value_byte};
 
 use super::header_pattern::Glob;
 use super::source_lines::{LineFault, RuleError, Word, lines, trimmed};
-use crate::summary::RuleDoubt;
+use crate::summary::RuleWarning;
 
 /// A pattern and its lines.
 #[derive(Clone, Debug)]
@@ -105,12 +105,12 @@ pub(super) fn parse_lines(file: &Path, text: &[u8]) -> (FieldRules, Vec<RuleErro
 const SINGLE_VALUED: [&str; 2] = ["access-control-allow-origin", "x-frame-options"];
 
 /// Returns the lines of patterns that give a path the second value of a field which may have one.
-pub(super) fn second_values(rules: &[FieldRule]) -> Vec<(usize, RuleDoubt)> {
+pub(super) fn second_values(rules: &[FieldRule]) -> Vec<(usize, RuleWarning)> {
     SINGLE_VALUED.iter().flat_map(|name| second_values_of(name, rules)).collect()
 }
 
 /// Returns the same for one field.
-fn second_values_of(field: &str, rules: &[FieldRule]) -> Vec<(usize, RuleDoubt)> {
+fn second_values_of(field: &str, rules: &[FieldRule]) -> Vec<(usize, RuleWarning)> {
     let (mut found, mut givers): (Vec<_>, Vec<&FieldRule>) = (Vec::new(), Vec::new());
     let changes = rules.iter().flat_map(|rule| rule.changes.iter().map(move |one| (rule, one)));
     for (rule, change) in changes.filter(|(_, one)| one.name().eq_ignore_ascii_case(field)) {
@@ -122,7 +122,7 @@ fn second_values_of(field: &str, rules: &[FieldRule]) -> Vec<(usize, RuleDoubt)>
         let earlier = givers.iter().find(|earlier| overlaps(&earlier.pattern, &rule.pattern));
         if let Some(earlier) = earlier {
             let (name, first) = (name.clone(), earlier.line);
-            found.push((rule.line, RuleDoubt::SecondValue { name, first }));
+            found.push((rule.line, RuleWarning::SecondValue { name, first }));
         }
         givers.push(rule);
     }
@@ -341,7 +341,7 @@ mod tests {
         ] {
             let found = second_values(&read(&text).unwrap().rules);
             let lines = found.iter().map(|(line, doubt)| match doubt {
-                RuleDoubt::SecondValue { first, .. } => (*line, *first),
+                RuleWarning::SecondValue { first, .. } => (*line, *first),
                 other => panic!("{other:?}"),
             });
             assert_eq!(lines.collect::<Vec<_>>(), expected, "{text}");

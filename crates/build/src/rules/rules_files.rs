@@ -13,7 +13,7 @@ use super::redirects::{self, Redirect};
 use super::{RuleError, Rules};
 use crate::error::{BuildError, FileProblem, Reason};
 use crate::limits::RULES_FILE_MAX_BYTES;
-use crate::summary::{RuleDoubt, Warning};
+use crate::summary::{RuleWarning, Warning};
 use crate::walk::names::{RulesFile, rules_file};
 use crate::walk::open_source::OpenSource;
 use crate::walk::{FileId, file_or_folder, relative};
@@ -166,7 +166,7 @@ impl<'s> Collector<'s> {
         let (found, errors) = headers::parse_lines(file, text);
         self.errors.extend(errors);
         let FieldRules { rules, elsewhere, empty } = found;
-        let repeated: Vec<(usize, RuleDoubt)> = headers::second_values(&rules);
+        let repeated: Vec<(usize, RuleWarning)> = headers::second_values(&rules);
         let fitted = self.patterns <= RULES_MAX;
         self.patterns += rules.len() + empty.len();
         if fitted && self.patterns > RULES_MAX {
@@ -177,8 +177,8 @@ impl<'s> Collector<'s> {
             let file = PathBuf::from(file);
             Warning::Rule { file, line, column: 1, doubt }
         };
-        let elsewhere = elsewhere.iter().map(|&line| warning(line, RuleDoubt::OtherHost));
-        let empty = empty.iter().map(|&line| warning(line, RuleDoubt::NoFields));
+        let elsewhere = elsewhere.iter().map(|&line| warning(line, RuleWarning::OtherHost));
+        let empty = empty.iter().map(|&line| warning(line, RuleWarning::NoFields));
         let repeated = repeated.into_iter().map(|(line, doubt)| warning(line, doubt));
         self.rules.warnings.extend(elsewhere.chain(empty).chain(repeated));
     }
@@ -207,7 +207,7 @@ impl<'s> Collector<'s> {
 /// Returns the warning about a line that is left out.
 pub(super) fn left_out(error: RuleError) -> Warning {
     let RuleError { file, line, column, expected } = error;
-    Warning::Rule { file, line, column, doubt: RuleDoubt::LeftOut { expected } }
+    Warning::Rule { file, line, column, doubt: RuleWarning::LeftOut { expected } }
 }
 
 /// Returns a path that no message shows as if it were below the source: `rules` becomes `./rules`.

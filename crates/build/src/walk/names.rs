@@ -80,7 +80,7 @@ const COPY_WORDS: [&[u8]; 8] =
     [b"bak", b"backup", b"copy", b"dist", b"old", b"orig", b"save", b"swp"];
 
 /// The names that a build leaves out: the fixed rules, and the patterns of its options.
-pub struct Names {
+pub struct NameFilter {
     exclude: Globs,
     include: Globs,
     /// The keys of folders that are read for each request, as in
@@ -156,41 +156,41 @@ impl Globs {
     }
 }
 
-impl Names {
+impl NameFilter {
     /// Returns the names with these patterns, as in [`Options::exclude`](crate::Options::exclude)
     /// and [`Options::include`](crate::Options::include).
     ///
     /// # Errors
     /// [`BuildError::Glob`] for a pattern that is none.
-    pub fn new(exclude: &[String], include: &[String]) -> Result<Names, BuildError> {
+    pub fn new(exclude: &[String], include: &[String]) -> Result<NameFilter, BuildError> {
         let (exclude, include) = (Globs::of("exclude", exclude)?, Globs::of("include", include)?);
-        Ok(Names { exclude, include, live: Vec::new() })
+        Ok(NameFilter { exclude, include, live: Vec::new() })
     }
 
     /// Returns the names of a build.
-    pub(crate) fn of(options: &Options) -> Result<Names, BuildError> {
-        let names = Names::new(&options.exclude, &options.include)?;
+    pub(crate) fn of(options: &Options) -> Result<NameFilter, BuildError> {
+        let names = NameFilter::new(&options.exclude, &options.include)?;
         Ok(names.without_live(&options.live))
     }
 
     /// Leaves out folders that are read for each request, as in
     /// [`Options::live`](crate::Options::live).
     #[must_use]
-    pub fn without_live(self, folders: &[String]) -> Names {
+    pub fn without_live(self, folders: &[String]) -> NameFilter {
         let key = |folder: &String| match folder.as_str() {
             "" => Box::default(),
             path => format!("/{path}").into_bytes().into(),
         };
-        Names { live: folders.iter().map(key).collect(), ..self }
+        NameFilter { live: folders.iter().map(key).collect(), ..self }
     }
 
     /// Returns the fixed rules, and patterns of [`Options::include`](crate::Options::include).
     /// Invalid ones are left out.
-    pub(crate) fn including(patterns: &[String]) -> Names {
+    pub(crate) fn including(patterns: &[String]) -> NameFilter {
         let are_good = |pattern: &&String| glob_of(pattern).is_ok();
         let patterns: Vec<String> = patterns.iter().filter(are_good).cloned().collect();
         let include = Globs::of("include", &patterns).unwrap_or_else(|_| Globs::none());
-        Names { exclude: Globs::none(), include, live: Vec::new() }
+        NameFilter { exclude: Globs::none(), include, live: Vec::new() }
     }
 
     /// Returns whether the options leave out the file at `key`: a pattern of

@@ -16,12 +16,12 @@ use crate::limits::PIECE_BYTES;
 /// An open regular file and its stamp when it was opened.
 pub(crate) struct OpenSource {
     file: File,
-    stamp: Stamp,
+    stamp: FileStamp,
 }
 
 /// The attributes that distinguish one state of a file from another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     pub(crate) bytes: u64,
     /// Modification time, Unix seconds.
     pub(crate) modified: i64,
@@ -49,7 +49,7 @@ impl OpenSource {
         Ok(OpenSource { file, stamp })
     }
 
-    pub(crate) fn stamp(&self) -> Stamp {
+    pub(crate) fn stamp(&self) -> FileStamp {
         self.stamp
     }
 
@@ -143,11 +143,11 @@ impl OpenSource {
     }
 }
 
-impl Stamp {
-    pub(crate) fn of(metadata: &Metadata) -> Stamp {
+impl FileStamp {
+    pub(crate) fn of(metadata: &Metadata) -> FileStamp {
         // Nanoseconds are less than a second; the fields of the kernel's structure are larger.
         let ns = |ns: i64| u32::try_from(ns).unwrap_or_default();
-        Stamp {
+        FileStamp {
             bytes: metadata.len(),
             modified: metadata.mtime(),
             modified_ns: ns(metadata.mtime_nsec()),
@@ -160,7 +160,7 @@ impl Stamp {
 
     /// Returns whether the content is the same, as far as a program that writes it leaves a trace.
     /// Another name for the file, or other permissions, change its status and not its content.
-    pub(crate) fn is_content_of(&self, other: &Stamp) -> bool {
+    pub(crate) fn is_content_of(&self, other: &FileStamp) -> bool {
         (self.bytes, self.modified, self.modified_ns)
             == (other.bytes, other.modified, other.modified_ns)
     }
@@ -172,12 +172,12 @@ impl Stamp {
     }
 }
 
-fn stamp(file: &File) -> Result<Stamp, Reason> {
+fn stamp(file: &File) -> Result<FileStamp, Reason> {
     let metadata = file.metadata().map_err(Reason::Unreadable)?;
     if !metadata.is_file() {
         return Err(Reason::Changed);
     }
-    Ok(Stamp::of(&metadata))
+    Ok(FileStamp::of(&metadata))
 }
 
 #[cfg(test)]

@@ -26,11 +26,11 @@ use pinion_http::date::UnixSeconds;
 use zerocopy::little_endian::{I64, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::limits::{RACY_SECONDS, STAMPS_MAX_BYTES};
+use crate::limits::{RACY_SECONDS, STAT_CACHE_MAX_BYTES};
 use crate::media::{self, MediaType};
 use crate::reuse::{Own, Reuse, Spot};
 use crate::walk::SourceFile;
-use crate::walk::open_source::{OpenSource, Stamp};
+use crate::walk::open_source::{FileStamp, OpenSource};
 
 /// The last byte is the version: it changes with the rows, and with the findings about a file.
 const MAGIC: [u8; 8] = *b"\x89PISTAT\x04";
@@ -131,24 +131,24 @@ pub(crate) fn is_foreign(path: &Path) -> bool {
 }
 
 /// A file of fingerprints that is whole.
-pub(crate) struct Stamps {
+pub(crate) struct StatCache {
     /// The archive that was built with it.
     pub(crate) archive: Own,
     bytes: Vec<u8>,
 }
 
-impl Stamps {
+impl StatCache {
     /// Reads the file at `path`; none when there is nothing that can be used.
-    pub(crate) fn read(path: &Path) -> Option<Stamps> {
+    pub(crate) fn read(path: &Path) -> Option<StatCache> {
         let file = OpenSource::open(path).ok()?;
-        if file.stamp().bytes > STAMPS_MAX_BYTES {
+        if file.stamp().bytes > STAT_CACHE_MAX_BYTES {
             return None;
         }
-        file.read().ok().and_then(Stamps::parse)
+        file.read().ok().and_then(StatCache::parse)
     }
 
     /// Reads the bytes; returns `None` unless every byte is as it was written, by this version.
-    fn parse(mut bytes: Vec<u8>) -> Option<Stamps> {
+    fn parse(mut bytes: Vec<u8>) -> Option<StatCache> {
         let rows_end = bytes.len().checked_sub(TRAILER_BYTES)?;
         let (all, check) = bytes.split_last_chunk::<32>()?;
         if !all.starts_with(&MAGIC) || Digest::of(all) != Digest(*check) || rows_end < MAGIC.len() {
@@ -159,7 +159,7 @@ impl Stamps {
         let archive = Own { digest: Digest(*digest), stamp: stamp.stamp() };
         bytes.truncate(rows_end);
         bytes.drain(..MAGIC.len());
-        Some(Stamps { archive, bytes })
+        Some(StatCache { archive, bytes })
     }
 
     /// Returns the files of a walk that have not changed and whose content is available. `stamps`
@@ -167,7 +167,7 @@ impl Stamps {
     pub(crate) fn known(
         &self,
         files: &[SourceFile],
-        stamps: &[Stamp],
+        stamps: &[FileStamp],
         reuse: &Reuse,
     ) -> Vec<KnownFile> {
         let essences = media::essences();
@@ -194,7 +194,7 @@ impl Stamps {
 struct CachedFile<'a> {
     key: &'a [u8],
     essence: &'a [u8],
-    stamp: Stamp,
+    stamp: FileStamp,
     /// The findings, with a media type that has no essence.
     found: FoundIn,
 }
@@ -227,7 +227,7 @@ fn next<'a>(rest: &mut &'a [u8]) -> Option<CachedFile<'a>> {
 }
 
 impl StampRow {
-    fn of(stamp: &Stamp) -> StampRow {
+    fn of(stamp: &FileStamp) -> StampRow {
         StampRow {
             device: stamp.device.into(),
             inode: stamp.inode.into(),
@@ -239,8 +239,8 @@ impl StampRow {
         }
     }
 
-    fn stamp(&self) -> Stamp {
-        Stamp {
+    fn stamp(&self) -> FileStamp {
+        FileStamp {
             device: self.device.get(),
             inode: self.inode.get(),
             bytes: self.bytes.get(),
@@ -253,7 +253,7 @@ impl StampRow {
 }
 
 /// A file of fingerprints that is being written.
-pub(crate) struct Notes {
+pub(crate) struct StatCacheWriter {
     out: BufWriter<Hashed>,
     began: UnixSeconds,
     rows: u64,
@@ -264,18 +264,18 @@ struct Hashed {
     hasher: blake3::Hasher,
 }
 
-impl Notes {
+impl StatCacheWriter {
     /// Begins the notes on an empty file. Files that changed when the build had `began`, or shortly
     /// before, get no row: they may have changed again within the same tick of the file system's
     /// clock.
-    pub(crate) fn new(file: File, began: UnixSeconds) -> io::Result<Notes> {
+    pub(crate) fn new(file: File, began: UnixSeconds) -> io::Result<StatCacheWriter> {
         let mut out = BufWriter::new(Hashed { file, hasher: blake3::Hasher::new() });
         out.write_all(&MAGIC)?;
-        Ok(Notes { out, began, rows: 0 })
+        Ok(StatCacheWriter { out, began, rows: 0 })
     }
 
     /// Records a file. Rows come in the order of their keys.
-    pub(crate) fn add(&mut self, key: &[u8], stamp: &Stamp, found: &FoundIn) -> io::Result<()> {
+    pub(crate) fn add(&mut self, key: &[u8], stamp: &FileStamp, found: &FoundIn) -> io::Result<()> {
         let FoundIn { digest, media, archive, by_content, by_rule, is_decoded } = *found;
         let settled = self.began.saturating_sub(RACY_SECONDS);
         let (Ok(key_bytes), Ok(essence_bytes)) =

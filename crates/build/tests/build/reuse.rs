@@ -195,7 +195,7 @@ fn damage_costs_time_and_nothing_else() {
         assert!(made.bytes == first.bytes);
         assert_eq!(made.summary.unread_files, kept, "{} bytes", bytes.len());
         let foreign = !bytes.is_empty() && bytes[0] != whole[0] && bytes[0] != 0;
-        assert_eq!(made.summary.warnings.contains(&Warning::NoStamps), foreign);
+        assert_eq!(made.summary.warnings.contains(&Warning::StatCacheNotWritten), foreign);
         // After the rows is the identity of the archive, which differs each time.
         let rows = ..whole.len().saturating_sub(TRAILER_BYTES);
         assert_eq!(fs::read(stamps(&out)).unwrap()[rows] == whole[rows], !foreign);
@@ -320,11 +320,11 @@ fn a_foreign_file_of_that_name_is_not_replaced() {
     let (source, out) = (Folder::with(&[("a.html", "a")]), Folder::new());
     let path = out.join("site.pinion");
     fs::write(stamps(&out), "my notes").unwrap();
-    assert_eq!(make(&source, &path, &later()).summary.warnings, [Warning::NoStamps]);
+    assert_eq!(make(&source, &path, &later()).summary.warnings, [Warning::StatCacheNotWritten]);
     assert_eq!(fs::read(stamps(&out)).unwrap(), b"my notes");
     fs::remove_file(stamps(&out)).unwrap();
     out.pipe(".site.pinion.stat");
-    assert_eq!(make(&source, &path, &later()).summary.warnings, [Warning::NoStamps]);
+    assert_eq!(make(&source, &path, &later()).summary.warnings, [Warning::StatCacheNotWritten]);
 }
 
 proptest! {

@@ -40,7 +40,7 @@ use pinion_http::request::RequestHead;
 use pinion_http::target::{PathError, decode_path};
 use pinion_lua::routes::{RouteFound, Routes};
 use pinion_site::trace::LookupOutcome;
-use pinion_site::{Pieces, RequestBuffers, answer_traced, refused_page};
+use pinion_site::{Pieces, RequestBuffers, refused_page, respond_traced};
 use std::path::Path;
 
 /// Explains the response of a server to a request.
@@ -244,7 +244,7 @@ impl<'s> ExplanationDraft<'s> {
         let (archive, now) = (site.generation.archive(), Now::read().unix_seconds);
         let (recorder, mut work, mut pieces) =
             (Recorder::default(), RequestBuffers::new(), Pieces::new());
-        let response = answer_traced(&archive, head, now, &mut work, &mut pieces, &recorder);
+        let response = respond_traced(&archive, head, now, &mut work, &mut pieces, &recorder);
         if site.generation.is_outdated(&response) {
             let reason = "the file has changed since the folder was built; reload the site";
             self.failed(500, (StepName::Damage, reason), site, head);

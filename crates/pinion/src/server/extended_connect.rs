@@ -7,7 +7,7 @@ use super::mounts::Mount;
 use pinion_engine::clock::Now;
 use pinion_http::method::Method;
 use pinion_http::request::RequestHead;
-use pinion_site::{Pieces, RequestBuffers, answer};
+use pinion_site::{Pieces, RequestBuffers, respond};
 
 /// Returns the mount that responds to an extended CONNECT whose path no mount covers: the mount for
 /// its extension or that of the whole site, if the site has nothing for a GET.
@@ -26,7 +26,7 @@ pub(super) fn fallback_for<'g>(
     let archive = generation.archive();
     let get = RequestHead { method: Method::Get, method_token: b"GET", ..*head };
     let mut pieces = Pieces::new();
-    let is_missing = answer(&archive, &get, now.unix_seconds, work, &mut pieces).status == 404;
+    let is_missing = respond(&archive, &get, now.unix_seconds, work, &mut pieces).status == 404;
     let is_forwarded =
         is_missing && !gateway.is_refused_by_rule(&archive, &get, now.unix_seconds, None);
     is_forwarded.then_some(mount)

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::settings::{BuildSettings, LiveFolder, LiveFolderLocation};
 use anyhow::anyhow;
 use pinion_archive::Archive;
-use pinion_build::{CONTENT_FOLDER, Names, REVALIDATED, Shape};
+use pinion_build::{CONTENT_FOLDER, NameFilter, REVALIDATED, SiteLayout};
 use std::path::Path;
 
 /// The inputs of the live folders of a site.
@@ -16,7 +16,7 @@ pub(crate) struct LiveSite<'s> {
     /// The folder of the site; `None` if it has none.
     pub(crate) folder: Option<&'s Path>,
     /// The layout with which the folder is served.
-    pub(crate) shape: Shape,
+    pub(crate) layout: SiteLayout,
     pub(crate) content: &'s BuildSettings,
     pub(crate) mounts: &'s Mounts,
     /// The files with the passwords of the site.
@@ -38,7 +38,8 @@ pub(crate) fn open(
     }
     let folders: Vec<LiveFolder> =
         folders.iter().map(|one| site.placed(one)).collect::<Result<_, _>>()?;
-    let names = Names::new(&content.exclude, &content.include).map_err(build_options::failure)?;
+    let names =
+        NameFilter::new(&content.exclude, &content.include).map_err(build_options::failure)?;
     let cache_control = content.cache_control.as_deref().unwrap_or(REVALIDATED).to_owned();
     let settings = LiveFileSettings {
         cache_control: Some(cache_control).filter(|_| !content.no_cache_control),
@@ -72,11 +73,11 @@ impl LiveSite<'_> {
             }
             LiveFolderLocation::InSite(path) => path,
         };
-        let below_content = match self.shape {
-            Shape::Static => return Ok(folder.clone()),
-            Shape::Dynamic => Some(path.as_str()),
-            Shape::DynamicBeside if path.is_empty() => Some(""),
-            Shape::DynamicBeside => {
+        let below_content = match self.layout {
+            SiteLayout::Static => return Ok(folder.clone()),
+            SiteLayout::Dynamic => Some(path.as_str()),
+            SiteLayout::DynamicBeside if path.is_empty() => Some(""),
+            SiteLayout::DynamicBeside => {
                 let rest = path.strip_prefix(CONTENT_FOLDER);
                 rest.and_then(
                     |rest| if rest.is_empty() { Some("") } else { rest.strip_prefix('/') },

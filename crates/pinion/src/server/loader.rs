@@ -28,7 +28,7 @@ use crate::settings::{
 use crate::source::ServedSource;
 use anyhow::{Context as _, anyhow};
 use pinion_archive::Archive;
-use pinion_build::{Options, Progress, Shape, Summary, Walked, Walls, Warning};
+use pinion_build::{Options, Progress, PublishGuard, SiteLayout, Summary, WalkedSite, Warning};
 use pinion_engine::mapping::Mapping;
 use pinion_jobs::folders::FolderAt;
 use pinion_lua::program::SiteProgram;
@@ -64,7 +64,7 @@ pub(crate) struct Loader {
     log: Option<Arc<LogHandle>>,
     watch: Option<WalkTeller>,
     /// The state of a folder at the last load. It stays the same for as long as it is served.
-    walls: Cell<Option<Walls>>,
+    guard: Cell<Option<PublishGuard>>,
     /// The size of the content that was loaded last.
     content_count: Cell<ContentCount>,
     /// The notes about the last build of a folder.
@@ -84,7 +84,7 @@ struct WalkListener<'a> {
 }
 
 impl Progress for WalkListener<'_> {
-    fn walked(&self, walked: Walked) {
+    fn walked(&self, walked: WalkedSite) {
         *self.links.lock().unwrap_or_else(PoisonError::into_inner) = walked.links.clone();
         if let Some(watch) = self.watch {
             watch.walked(walked);
@@ -106,7 +106,7 @@ impl Loader {
         let access = settings.script_access.clone();
         let (mounts, site_access) = (Arc::clone(&settings.mounts), Arc::clone(&settings.access));
         let live = settings.live.clone();
-        let (walls, notes, content_count) = (Cell::default(), RefCell::default(), Cell::default());
+        let (guard, notes, content_count) = (Cell::default(), RefCell::default(), Cell::default());
         let (warnings, is_again) = (RefCell::default(), Cell::default());
         Self {
             source,
@@ -123,7 +123,7 @@ impl Loader {
             site,
             log: None,
             watch,
-            walls,
+            guard,
             content_count,
             notes,
             warnings,
@@ -168,7 +168,7 @@ impl Loader {
     /// # Errors
     /// One line that names the error; for a folder each problem.
     pub(crate) fn load(&self) -> Result<Generation, Failure> {
-        let (mut held, mut program, mut walls) = (None, None, None);
+        let (mut held, mut program, mut guard) = (None, None, None);
         let folders = script_file::folders(&self.folders)?;
         let site = self.access.give_to(&self.site, &self.programs)?;
         if !self.is_silent {
@@ -183,7 +183,7 @@ impl Loader {
                 self.map_current(path, &mut held)?
             }
             ServedSource::Folder(path) => {
-                let built = self.build_folder(path, &mut walls)?;
+                let built = self.build_folder(path, &mut guard)?;
                 // It may have become one since.
                 match becomes_release_folder(path) {
                     true if is_release_folder(path) => self.map_current(path, &mut held)?,
@@ -221,11 +221,11 @@ impl Loader {
         }
         let program = program.map(|program| program.with_folders(folders));
         self.warn_of_reserved_paths(&generation.archive());
-        let live = self.live_files(walls.as_ref(), &generation.archive())?;
+        let live = self.live_files(guard.as_ref(), &generation.archive())?;
         // The process that switched waits for this mark, and takes it as the sign that the load has
         // succeeded.
         held.iter().for_each(served::hold);
-        self.walls.set(walls);
+        self.guard.set(guard);
         self.content_count.set(ContentCount::of(&generation.archive()));
         let generation = generation.holding(held).running(program, &site).serving_live(live);
         let generation = generation.logging(self.log.clone()).mounting(&self.mounts);
@@ -234,16 +234,16 @@ impl Loader {
         Ok(generation.showing_errors(self.lua.shows_errors))
     }
 
-    /// Opens the folders whose files are read for each request; `None` if there are none. `walls`
+    /// Opens the folders whose files are read for each request; `None` if there are none. `guard`
     /// are those of a folder that was built.
     fn live_files(
         &self,
-        walls: Option<&Walls>,
+        guard: Option<&PublishGuard>,
         archive: &Archive<'_>,
     ) -> Result<Option<LiveFiles>, Failure> {
         let site = LiveSite {
-            folder: walls.map(|_| self.source.path()),
-            shape: walls.map_or(Shape::Static, |walls| walls.shape),
+            folder: guard.map(|_| self.source.path()),
+            layout: guard.map_or(SiteLayout::Static, |guard| guard.layout),
             content: &self.content,
             mounts: &self.mounts,
             password_files: &self.site_access.password_files(),
@@ -350,10 +350,14 @@ impl Loader {
 
     /// Builds the folder into sealed memory. Large files stay where they are, unless the site is to
     /// be held in memory.
-    fn build_folder(&self, path: &Path, walls: &mut Option<Walls>) -> Result<Mapping, Failure> {
+    fn build_folder(
+        &self,
+        path: &Path,
+        guard: &mut Option<PublishGuard>,
+    ) -> Result<Mapping, Failure> {
         let mut options = build_options::options(&self.content, Options::serving)?;
         options.live.extend(live_folders::named_elsewhere(&self.live, path));
-        options.follows = self.walls.get();
+        options.follows = self.guard.get();
         if self.memory != MemoryMode::Map {
             options.external_min_bytes = None;
         }
@@ -365,7 +369,7 @@ impl Loader {
         lua_folders::check(path, &self.content, &self.folders, &links)?;
         self.check_php(&built.summary)?;
         self.print_warnings(&built.summary);
-        *walls = Some(built.summary.walls);
+        *guard = Some(built.summary.guard);
         let is_run = |path: &Path| is_run(path, &self.mounts);
         self.print_notes(notes::of_build(&built.summary, is_run));
         seal(&built.out).context("cannot seal the memory of the site")?;
@@ -405,7 +409,7 @@ impl Loader {
     /// Prints the warnings about a build: after the first load only those that matter then.
     fn print_warnings(&self, summary: &Summary) {
         // If a site has lost its last file, the report of the reload says so.
-        let is_first = self.walls.get().is_none();
+        let is_first = self.guard.get().is_none();
         let warnings = summary.warnings.iter();
         let may_be_empty = !is_first || self.mounts.has_fallback();
         let warnings = warnings.filter(|warning| !may_be_empty || **warning != Warning::NoFiles);

@@ -4,7 +4,7 @@
 use crate::build_options;
 use crate::failure::Failure;
 use crate::settings::BuildSettings;
-use pinion_build::{Names, Shape};
+use pinion_build::{NameFilter, SiteLayout};
 use pinion_jobs::folders::FolderAt;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,8 @@ pub(super) fn check(
     if written.peek().is_none() {
         return Ok(());
     }
-    let names = Names::new(&content.exclude, &content.include).map_err(build_options::failure)?;
+    let names =
+        NameFilter::new(&content.exclude, &content.include).map_err(build_options::failure)?;
     let names = names.without_live(&content.live);
     // One that is gone holds nothing.
     let Ok(real_site) = site.canonicalize() else { return Ok(()) };
@@ -31,9 +32,9 @@ pub(super) fn check(
         links.iter().filter_map(|link| site.join(link).canonicalize().ok()).collect();
     for folder in written {
         let Ok(real) = folder.path.canonicalize() else { continue };
-        let is_read = real
-            .strip_prefix(&real_site)
-            .is_ok_and(|below| names.may_matter_to(Shape::Dynamic, &below.join("file"), || false));
+        let is_read = real.strip_prefix(&real_site).is_ok_and(|below| {
+            names.may_matter_to(SiteLayout::Dynamic, &below.join("file"), || false)
+        });
         let is_led_to = |target: &PathBuf| real.starts_with(target) || target.starts_with(&real);
         if is_read || real_site.starts_with(&real) || targets.iter().any(is_led_to) {
             let (name, path, site) = (&folder.name, folder.path.display(), site.display());

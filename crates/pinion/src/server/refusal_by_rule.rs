@@ -4,7 +4,7 @@
 use pinion_archive::Archive;
 use pinion_http::request::RequestHead;
 use pinion_site::trace::{LookupOutcome, LookupStep, Trace};
-use pinion_site::{Pieces, RequestBuffers, answer_traced};
+use pinion_site::{Pieces, RequestBuffers, respond_traced};
 use std::cell::Cell;
 
 /// Receives the steps of a look-up, and records the inputs of its result.
@@ -43,6 +43,6 @@ pub(crate) fn is_by_rule(
     work: &mut RequestBuffers,
 ) -> bool {
     let trace = RefusalTrace::default();
-    answer_traced(archive, head, unix_seconds, work, &mut Pieces::new(), &trace);
+    respond_traced(archive, head, unix_seconds, work, &mut Pieces::new(), &trace);
     trace.is_by_rule()
 }

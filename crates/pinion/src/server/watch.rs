@@ -24,7 +24,7 @@ use crate::panics;
 use crate::settings::BuildSettings;
 use crate::source::ServedSource;
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
-use pinion_build::{Names, Progress, Walked};
+use pinion_build::{NameFilter, Progress, WalkedSite};
 use presence::{Presence, WatchedKind};
 use scope::{Scope, Watches};
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ pub(crate) struct PreparedWatch {
 pub(crate) struct WalkTeller(Sender<Notice>);
 
 impl Progress for WalkTeller {
-    fn walked(&self, walked: Walked) {
+    fn walked(&self, walked: WalkedSite) {
         // The receiver is gone when the program ends.
         let _ended = self.0.send(Notice::Walked(walked));
     }
@@ -214,7 +214,7 @@ enum Notice {
     /// Something has changed at an unknown path.
     Lost,
     /// The walk of a build has met this.
-    Walked(Walked),
+    Walked(WalkedSite),
     /// The watch is to end.
     End,
 }
@@ -482,7 +482,7 @@ impl WatchTarget {
         };
         Ok(match file {
             None => {
-                let names = Names::new(&content.exclude, &content.include);
+                let names = NameFilter::new(&content.exclude, &content.include);
                 let names = names.map_err(build_options::failure)?.without_live(&content.live);
                 let named = content.rules.iter().chain(&content.fields).map(PathBuf::as_path);
                 let rules = named.chain(password_files.iter().copied());
@@ -524,7 +524,7 @@ impl WatchTarget {
         }
     }
 
-    fn take_walked(&mut self, walked: Walked) -> bool {
+    fn take_walked(&mut self, walked: WalkedSite) -> bool {
         match self {
             Self::Folder(scope) => scope.take_walked(walked),
             Self::Archive { .. } => false,

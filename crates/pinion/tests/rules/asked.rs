@@ -5,7 +5,7 @@ use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
 use pinion_http::prepared::{Piece, PreparedBody};
-use pinion_site::{Pieces, RequestBuffers, answer};
+use pinion_site::{Pieces, RequestBuffers, respond};
 
 use crate::interpreter::{Answer, Request};
 
@@ -49,7 +49,7 @@ pub(crate) fn send(layout: &Layout, bytes: &[u8], request: &str) -> Sent {
     let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{request}: {parsed:?}") };
     let (mut work, mut pieces) = (RequestBuffers::new(), Pieces::new());
     let archive = layout.view(bytes);
-    let prepared = answer(&archive, &head, 1, &mut work, &mut pieces);
+    let prepared = respond(&archive, &head, 1, &mut work, &mut pieces);
     let mut out = Vec::new();
     encode::prepared(&mut out, &prepared, ConnectionFields::Stay, b"\r\n");
     Sent { status: prepared.status, head: String::from_utf8(out).expect("text") }
@@ -62,7 +62,7 @@ fn said(layout: &Layout, bytes: &[u8], request: &str) -> Answer {
     let mut work = RequestBuffers::new();
     let mut pieces = Pieces::new();
     let archive = layout.view(bytes);
-    let prepared = answer(&archive, &head, 1, &mut work, &mut pieces);
+    let prepared = respond(&archive, &head, 1, &mut work, &mut pieces);
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     if let Some(location) = &prepared.location {
         let query = location.query.map_or(String::new(), |query| format!("?{}", text(query)));

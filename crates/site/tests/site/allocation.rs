@@ -17,7 +17,7 @@ use pinion_http::limits::Limits;
 use pinion_http::section::{FieldSection, Fit};
 use pinion_http::{hpack, qpack};
 use pinion_site::hosts::{HostPattern, Hosts};
-use pinion_site::{Pieces, RequestBuffers, answer};
+use pinion_site::{Pieces, RequestBuffers, respond};
 
 use crate::interpreter::{Rule, Site};
 use crate::rules;
@@ -217,7 +217,7 @@ fn assert_no_memory(bytes: &[u8], requests: &[String]) {
         let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{request}: {parsed:?}") };
         let before = CALLS.get();
         let mut pieces = Pieces::new();
-        let prepared = answer(&archive, &head, NOW, &mut work, &mut pieces);
+        let prepared = respond(&archive, &head, NOW, &mut work, &mut pieces);
         let after = CALLS.get();
         assert!(prepared.status >= 200);
         assert_eq!(after - before, 0, "{request}");

@@ -14,7 +14,7 @@ use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
 use pinion_http::page;
 use pinion_http::prepared::{Piece, PreparedBody};
-use pinion_site::{Pieces, RequestBuffers, answer};
+use pinion_site::{Pieces, RequestBuffers, respond};
 
 use crate::forms_law::check_answer;
 use crate::trace::check_trace;
@@ -311,7 +311,7 @@ pub(crate) fn ask_host(layout: &Layout, bytes: &[u8], request: &str, host: &str)
     let mut response = {
         let mut pieces = Pieces::new();
         let archive = layout.view(bytes);
-        let prepared = answer(&archive, &head, NOW, &mut work, &mut pieces);
+        let prepared = respond(&archive, &head, NOW, &mut work, &mut pieces);
         let mut out = Vec::new();
         encode::prepared(&mut out, &prepared, ConnectionFields::Stay, b"\r\n");
         check_answer(&prepared);

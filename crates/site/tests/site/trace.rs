@@ -9,7 +9,7 @@ use pinion_http::limits::Limits;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_site::trace::{LookupOutcome, LookupStep, RuleMatch, SinglePage, Sought, Trace};
-use pinion_site::{Pieces, RequestBuffers, answer_traced};
+use pinion_site::{Pieces, RequestBuffers, respond_traced};
 
 use crate::interpreter::{Rule, Site};
 use crate::rules::archive;
@@ -74,7 +74,7 @@ pub(crate) fn check_trace(archive: &Archive<'_>, head: &RequestHead<'_>, respons
     let steps = LastStep::default();
     let mut work = RequestBuffers::new();
     let mut pieces = Pieces::new();
-    let traced = answer_traced(archive, head, NOW, &mut work, &mut pieces, &steps);
+    let traced = respond_traced(archive, head, NOW, &mut work, &mut pieces, &steps);
     let [expected, bytes] = [response, &traced].map(|prepared| {
         let mut out = Vec::new();
         encode::prepared(&mut out, prepared, ConnectionFields::Stay, b"\r\n");
@@ -113,7 +113,7 @@ fn steps(site: &Site, request: &str) -> Vec<String> {
     let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{request}: {parsed:?}") };
     let steps = Steps::default();
     let (mut work, mut pieces) = (RequestBuffers::new(), Pieces::new());
-    answer_traced(&layout.view(&bytes), &head, NOW, &mut work, &mut pieces, &steps);
+    respond_traced(&layout.view(&bytes), &head, NOW, &mut work, &mut pieces, &steps);
     steps.0.take()
 }
 

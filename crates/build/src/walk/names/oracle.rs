@@ -6,7 +6,7 @@
 //! last that matches counts).
 
 use super::Globs;
-use crate::coding_rules::Lists;
+use crate::coding_rules::CodingRules;
 use crate::codings::{CodingEffort, CodingsFor};
 use crate::options::Options;
 
@@ -81,7 +81,7 @@ fn check_together(patterns: &[String], key: &[u8]) {
     };
     let codings_for = named.iter().enumerate().map(of).collect();
     let options = Options { codings_for, codings: Vec::new(), ..Options::new(0) };
-    let lists = Lists::new(&options).expect("each of them is one");
+    let lists = CodingRules::new(&options).expect("each of them is one");
     let last = named.iter().rposition(|pattern| alone(pattern));
     let expected = last.map_or(&[][..], |last| &options.codings_for[last].codings);
     assert_eq!(lists.codings(lists.of(key)), expected, "{patterns:?} on {}", key.escape_ascii());

@@ -8,7 +8,7 @@ fn judge_with(exclude: &[&str], include: &[&str], key: &str) -> FileVerdict {
     let [exclude, include] =
         [exclude, include].map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>());
     let name = key.rsplit('/').next().unwrap();
-    Names::new(&exclude, &include).unwrap().judge(key.as_bytes(), name.as_bytes())
+    NameFilter::new(&exclude, &include).unwrap().judge(key.as_bytes(), name.as_bytes())
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn patterns() {
 }
 
 /// Whether it may be part, and whether it may matter to a static site and to a dynamic one.
-fn part_and_matters(names: &Names, path: &str) -> (bool, [bool; 2]) {
+fn part_and_matters(names: &NameFilter, path: &str) -> (bool, [bool; 2]) {
     let path = Path::new(path);
     let matters = [false, true].map(|is_dynamic| names.may_matter(path, is_dynamic));
     (names.may_be_part(path), matters)
@@ -146,7 +146,7 @@ fn part_and_matters(names: &Names, path: &str) -> (bool, [bool; 2]) {
 
 #[test]
 fn what_lies_in_a_folder_that_is_left_out_is_no_part() {
-    let names = Names::new(&["drafts".to_owned(), "/old/*.md".to_owned()], &[]).unwrap();
+    let names = NameFilter::new(&["drafts".to_owned(), "/old/*.md".to_owned()], &[]).unwrap();
     for path in ["", "a.html", "a/b/c.html", ".well-known/x", "new/x.md", "old/a/x.md"] {
         assert_eq!(part_and_matters(&names, path), (true, [true, true]), "{path}");
     }
@@ -157,7 +157,7 @@ fn what_lies_in_a_folder_that_is_left_out_is_no_part() {
 
 #[test]
 fn rules_matter_and_are_no_part() {
-    let names = Names::new(&["drafts".to_owned()], &[]).unwrap();
+    let names = NameFilter::new(&["drafts".to_owned()], &[]).unwrap();
     for path in ["_headers", "_redirects.txt", "a/_redirects"] {
         assert_eq!(part_and_matters(&names, path), (false, [true, true]), "{path}");
     }
@@ -168,7 +168,7 @@ fn rules_matter_and_are_no_part() {
 
 #[test]
 fn of_code_a_static_site_depends_on_what_would_make_it_dynamic() {
-    let names = Names::new(&[], &[]).unwrap();
+    let names = NameFilter::new(&[], &[]).unwrap();
     for path in ["main.lua", "a.dyn.html", "public_html/a.dyn.html"] {
         assert_eq!(part_and_matters(&names, path), (false, [true, true]), "{path}");
     }
@@ -206,7 +206,7 @@ fn kinds_of_code() {
 
 #[test]
 fn a_bad_pattern_is_named() {
-    let error = Names::new(&["a[".to_owned()], &[]).err().unwrap().to_string();
+    let error = NameFilter::new(&["a[".to_owned()], &[]).err().unwrap().to_string();
     assert!(error.contains("a["), "{error}");
 }
 
@@ -215,7 +215,7 @@ fn a_bad_pattern_is_named() {
 fn live_folders_are_left_out() {
     let live = |folders: &[&str]| {
         let folders: Vec<String> = folders.iter().map(|&one| one.to_owned()).collect();
-        Names::new(&[], &[]).expect("no patterns").without_live(&folders)
+        NameFilter::new(&[], &[]).expect("no patterns").without_live(&folders)
     };
     let some = live(&["media", "a/b"]);
     for path in ["media", "media/x.html", "media/d/x.html", "a/b", "a/b/x.html"] {

@@ -14,7 +14,7 @@ use pinion_archive::Archive;
 use pinion_http::basic_credentials;
 use pinion_http::prepared::{Prepared, SharedFields};
 use pinion_http::request::RequestHead;
-use pinion_site::{Pieces, RequestBuffers, answer_traced, error_for, generated_fields};
+use pinion_site::{Pieces, RequestBuffers, error_for, generated_fields, respond_traced};
 
 impl ExplanationDraft<'_> {
     /// Explains the access rules for the path of a request, and the further ones that its look-up
@@ -32,7 +32,7 @@ impl ExplanationDraft<'_> {
         };
         let met = MetRules::new(Some(rules));
         let (mut work, mut pieces) = (RequestBuffers::new(), Pieces::new());
-        answer_traced(archive, head, 0, &mut work, &mut pieces, &met);
+        respond_traced(archive, head, 0, &mut work, &mut pieces, &met);
         let further = met.get().without(asked);
         !further.is_empty() && self.checked(further, site, head)
     }

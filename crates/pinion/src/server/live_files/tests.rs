@@ -26,7 +26,7 @@ impl TestFolder {
     fn live(&self, folders: &[&str]) -> LiveFiles {
         let folders: Vec<LiveFolder> =
             folders.iter().map(|text| LiveFolder::parse(text).expect(text)).collect();
-        let names = Names::new(&[], &[]).expect("no patterns");
+        let names = NameFilter::new(&[], &[]).expect("no patterns");
         let settings =
             LiveFileSettings { cache_control: None, serves_index: true, redirects_slashes: true };
         LiveFiles::open(&folders, Some(&self.0), names, [".php"].into_iter(), settings)

@@ -1,7 +1,7 @@
 //! The names that are never served from a live folder. This is the one place that lists them; those
 //! that no build publishes (`build/src/walk/names.rs`) are withheld as well.
 
-use pinion_build::Names;
+use pinion_build::NameFilter;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -46,7 +46,7 @@ pub(crate) enum NameVerdict {
 
 /// The rules that decide about names.
 pub(crate) struct WithheldNames {
-    names: Names,
+    names: NameFilter,
     /// The extensions of mounts such as `*.php`, in lower case, with their dots.
     mounted: Vec<Box<[u8]>>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct WithheldNames {
 impl WithheldNames {
     /// Makes the rules for the names that builds of the site leave out, and for the extensions of
     /// its mounts.
-    pub(crate) fn new<'e>(names: Names, extensions: impl Iterator<Item = &'e str>) -> Self {
+    pub(crate) fn new<'e>(names: NameFilter, extensions: impl Iterator<Item = &'e str>) -> Self {
         let mounted = extensions.map(|one| one.to_ascii_lowercase().into_bytes().into()).collect();
         Self { names, mounted }
     }
@@ -151,7 +151,7 @@ mod tests {
 
     fn withheld(extensions: &[&str], include: &[&str]) -> WithheldNames {
         let include: Vec<String> = include.iter().map(|&one| one.to_owned()).collect();
-        let names = Names::new(&["*.psd".to_owned()], &include).expect("patterns");
+        let names = NameFilter::new(&["*.psd".to_owned()], &include).expect("patterns");
         WithheldNames::new(names, extensions.iter().copied())
     }
 

@@ -8,7 +8,7 @@
 
 use crate::server::look::{Look, look};
 use notify::RecursiveMode;
-use pinion_build::{Names, Shape, Walked};
+use pinion_build::{NameFilter, SiteLayout, WalkedSite};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub(super) type Watches = BTreeMap<PathBuf, RecursiveMode>;
 /// A served folder, as far as it has to be watched.
 pub(super) struct Scope {
     source: PathBuf,
-    names: Names,
+    names: NameFilter,
     /// Files of rules that a build reads too, wherever they are; their paths are absolute.
     rules: Vec<WatchedLink>,
     /// The links that the last build met.
@@ -32,7 +32,7 @@ pub(super) struct Scope {
     next: usize,
     places: Vec<WatchedFolder>,
     /// The layout that the last build found. Before the first one all code matters.
-    shape: Shape,
+    layout: SiteLayout,
     /// The paths of the code that this build found, below the source.
     code: Vec<PathBuf>,
     /// Files that links lead to, where they really are.
@@ -57,7 +57,7 @@ struct WatchedFolder {
 
 impl Scope {
     /// Makes the scope of a source; `rules` are absolute.
-    pub(super) fn new(source: &Path, names: Names, rules: Vec<PathBuf>) -> Self {
+    pub(super) fn new(source: &Path, names: NameFilter, rules: Vec<PathBuf>) -> Self {
         let seen = |path: PathBuf| WatchedLink { seen: look(&path), path };
         let mut scope = Self {
             source: source.to_owned(),
@@ -66,7 +66,7 @@ impl Scope {
             links: Vec::new(),
             next: 0,
             places: Vec::new(),
-            shape: Shape::Dynamic,
+            layout: SiteLayout::Dynamic,
             code: Vec::new(),
             files: HashSet::new(),
         };
@@ -80,13 +80,13 @@ impl Scope {
 
     /// Stores the paths that the walk of a build has met; returns true when something matters now
     /// that did not before.
-    pub(super) fn take_walked(&mut self, walked: Walked) -> bool {
-        let Walked { links, code, shape } = walked;
+    pub(super) fn take_walked(&mut self, walked: WalkedSite) -> bool {
+        let WalkedSite { links, code, layout } = walked;
         let mut known: HashMap<PathBuf, Look> =
             self.links.drain(..).map(|link| (link.path, link.seen)).collect();
         // A site that got a folder for its content depends on less than before.
-        let mut is_more =
-            shape != self.shape && (shape == Shape::Dynamic || self.shape == Shape::Static);
+        let mut is_more = layout != self.layout
+            && (layout == SiteLayout::Dynamic || self.layout == SiteLayout::Static);
         for path in links {
             // The recorded target of a known one stays: the build may have met an earlier state.
             let seen = known.remove(&path).unwrap_or_else(|| {
@@ -96,7 +96,7 @@ impl Scope {
             self.links.push(WatchedLink { path, seen });
         }
         self.next = 0;
-        (self.shape, self.code) = (shape, code);
+        (self.layout, self.code) = (layout, code);
         is_more
     }
 
@@ -156,7 +156,7 @@ impl Scope {
             // One that is gone has been a folder if code lay in it.
             let is_folder =
                 || real.is_dir() || self.code.iter().any(|file| file.starts_with(&path));
-            self.names.may_matter_to(self.shape, &path, is_folder)
+            self.names.may_matter_to(self.layout, &path, is_folder)
         };
         self.files.contains(real) || self.places.iter().any(is_in)
     }
@@ -192,8 +192,8 @@ mod tests {
 
     struct Folder(PathBuf);
 
-    fn walked(links: Vec<PathBuf>, shape: Shape) -> Walked {
-        Walked { links, code: Vec::new(), shape }
+    fn walked(links: Vec<PathBuf>, layout: SiteLayout) -> WalkedSite {
+        WalkedSite { links, code: Vec::new(), layout }
     }
 
     impl Folder {
@@ -208,13 +208,13 @@ mod tests {
 
         /// The scope of `site`, with links and where they lead.
         fn scope(&self, links: &[(&str, &str)]) -> Scope {
-            let names = Names::new(&["drafts".to_owned()], &[]).expect("names");
+            let names = NameFilter::new(&["drafts".to_owned()], &[]).expect("names");
             let mut scope = Scope::new(&self.0.join("site"), names, Vec::new());
             for (path, target) in links {
                 symlink(target, self.0.join("site").join(path)).expect("a link");
             }
             let paths: Vec<PathBuf> = links.iter().map(|(path, _)| path.into()).collect();
-            assert_eq!(scope.take_walked(walked(paths, Shape::Static)), !links.is_empty());
+            assert_eq!(scope.take_walked(walked(paths, SiteLayout::Static)), !links.is_empty());
             scope.resolve();
             scope
         }
@@ -260,13 +260,13 @@ mod tests {
         };
         assert_eq!(concerned(&scope), [true, true, false, false]);
         assert!(
-            scope.take_walked(walked(vec![], Shape::Dynamic)),
+            scope.take_walked(walked(vec![], SiteLayout::Dynamic)),
             "code may have changed unnoticed"
         );
         assert_eq!(concerned(&scope), [true; 4]);
         assert!(
-            !scope.take_walked(walked(vec![], Shape::Dynamic))
-                && !scope.take_walked(walked(vec![], Shape::Static))
+            !scope.take_walked(walked(vec![], SiteLayout::Dynamic))
+                && !scope.take_walked(walked(vec![], SiteLayout::Static))
         );
         assert_eq!(concerned(&scope), [true, true, false, false]);
     }
@@ -276,8 +276,8 @@ mod tests {
         let folder = Folder::new("beside-content");
         let mut scope = folder.scope(&[]);
         let code = vec!["gone/x.lua".into()];
-        let shape = Shape::DynamicBeside;
-        assert!(scope.take_walked(Walked { links: Vec::new(), code, shape }));
+        let layout = SiteLayout::DynamicBeside;
+        assert!(scope.take_walked(WalkedSite { links: Vec::new(), code, layout }));
         fs::create_dir_all(folder.0.join("site/lib")).expect("a folder");
         for (path, expected) in [
             ("site/main.lua", true),
@@ -304,7 +304,7 @@ mod tests {
         let mut scope = scope;
         symlink("../out", folder.0.join("site/out")).expect("a link");
         let paths = ["parts", "one.html", "none", "out"];
-        assert!(scope.take_walked(walked(paths.map(PathBuf::from).to_vec(), Shape::Static)));
+        assert!(scope.take_walked(walked(paths.map(PathBuf::from).to_vec(), SiteLayout::Static)));
         scope.resolve();
         let whole = (folder.0.join("out"), RecursiveMode::Recursive);
         assert_eq!(scope.watches(), Watches::from([whole, site]));
@@ -313,14 +313,14 @@ mod tests {
     #[test]
     fn rules_beside_the_folder_are_watched_where_they_are() {
         let folder = Folder::new("beside");
-        let names = Names::new(&[], &[]).expect("names");
+        let names = NameFilter::new(&[], &[]).expect("names");
         let rules = folder.0.join("rules");
         symlink("out/a.html", &rules).expect("a link");
         let mut scope = Scope::new(&folder.0.join("site"), names, vec![rules.clone()]);
         assert!(scope.concerns(&folder.0.join("out/a.html")));
         assert!(!scope.concerns(&folder.0.join("out/b.html")));
         assert!(scope.watches().contains_key(&folder.0.join("out")));
-        assert!(!scope.take_walked(walked(vec![], Shape::Static)) && !scope.has_moved());
+        assert!(!scope.take_walked(walked(vec![], SiteLayout::Static)) && !scope.has_moved());
         fs::remove_file(&rules).expect("removed");
         assert!(scope.has_moved());
         scope.see();
@@ -339,8 +339,8 @@ mod tests {
         let many = (0..2 * LINKS_PER_LOOK).map(|number| PathBuf::from(format!("{number}.html")));
         let all: Vec<PathBuf> = many.chain(["z.html".into()]).collect();
         assert!(
-            scope.take_walked(walked(all.clone(), Shape::Static))
-                && !scope.take_walked(walked(all, Shape::Static))
+            scope.take_walked(walked(all.clone(), SiteLayout::Static))
+                && !scope.take_walked(walked(all, SiteLayout::Static))
         );
         assert!((0..6).all(|_| !scope.has_moved()));
         fs::write(folder.0.join("out/a.html"), "another length").expect("written");

@@ -4,7 +4,7 @@ use pinion_archive::{Archive, Layout};
 use pinion_build::Options;
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
-use pinion_site::{Pieces, RequestBuffers, answer_traced};
+use pinion_site::{Pieces, RequestBuffers, respond_traced};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -83,7 +83,7 @@ impl Site {
         let Ok(Parsed::Head { head, .. }) = parsed else { return None };
         let met = MetRules::new(Some(rules));
         let (mut work, mut pieces) = (RequestBuffers::new(), Pieces::new());
-        let answer = answer_traced(&self.archive(), &head, 0, &mut work, &mut pieces, &met);
+        let answer = respond_traced(&self.archive(), &head, 0, &mut work, &mut pieces, &met);
         let asked = rules.covering(&PathReadings::of_sent(head.target.path));
         let tag = answer.etag.unwrap_or_default().to_vec();
         Some((answer.status, tag, asked.with(met.get())))
