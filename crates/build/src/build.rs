@@ -29,9 +29,11 @@ use crate::site_code::{self, SiteCode};
 use crate::site_layout::{MainScript, PublishGuard, WalkedSite};
 use crate::summary::{Summary, Warning};
 use crate::url_plan;
-use crate::walk::names::NameFilter;
+use crate::walk::file_metadata::FileId;
+use crate::walk::found_files::{FoundFiles, SourceFile};
+use crate::walk::name_filter::NameFilter;
 use crate::walk::stat_cache::{KnownFile, StatCache, StatCacheWriter};
-use crate::walk::{FileId, FoundFiles, Selection, SourceFile, walk};
+use crate::walk::{Selection, walk};
 
 /// An archive that was built.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ use globset::GlobMatcher;
 use crate::codings::{CodingLevel, CodingsFor};
 use crate::error::BuildError;
 use crate::options::Options;
-use crate::walk::names::{glob_of, is_of_paths, path_and_name};
+use crate::walk::file_names::path_and_name;
+use crate::walk::name_globs::{glob_of, is_of_paths};
 
 /// The number of a list of codings; 0 is that of the files that no override names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use pinion_http::coding::Coding;
 
-use crate::walk::names::glob_of;
+use crate::walk::name_globs::glob_of;
 
 /// An encoder. The numbers stand in archives and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,9 +8,9 @@ use std::path::Path;
 use pinion_archive::limits::CODE_FILE_MAX_BYTES;
 use pinion_template::name::MAIN;
 
-use crate::walk::names::{is_leftover, path_and_name};
+use crate::walk::file_names::{is_leftover, path_and_name};
+use crate::walk::found_files::{FoundFiles, relative};
 use crate::walk::open_source::OpenSource;
-use crate::walk::{FoundFiles, relative};
 
 /// The folder in which 80s has files alone.
 const STATIC_NAME: &[u8] = b"static";

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-use crate::walk::open_source::FileStamp;
+use crate::walk::file_stamp::FileStamp;
 
 /// The part of a draft's name that marks it, and that no copy by a person has.
 const MARK: &str = ".draft-";

@@ -24,9 +24,9 @@ use crate::compat_80s::is_page_below_static;
 use crate::error::FileProblem;
 use crate::site_layout::SiteLayout;
 use crate::summary::Warning;
-use crate::walk::names::{is_code, is_copy_of_code, is_page, is_script, path_and_name};
-use crate::walk::open_source::FileStamp;
-use crate::walk::{FoundFiles, SourceFile, relative};
+use crate::walk::file_names::{is_code, is_copy_of_code, is_page, is_script, path_and_name};
+use crate::walk::file_stamp::FileStamp;
+use crate::walk::found_files::{FoundFiles, SourceFile, relative};
 
 /// The folder at the top that, where there is one, holds the content of a dynamic site.
 pub const CONTENT_FOLDER: &str = "public_html";
@@ -301,7 +301,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::walk::names::is_code;
+    use crate::walk::file_names::is_code;
 
     /// As a walk finds them.
     fn found(files: &[&str]) -> FoundFiles {

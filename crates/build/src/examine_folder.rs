@@ -10,9 +10,13 @@ use crate::name_warnings;
 use crate::options::Options;
 use crate::site_code;
 use crate::summary::{Fingerprinted, Warning};
-use crate::walk::names::{Globs, NameFilter, is_script, path_and_name};
+use crate::walk::file_metadata::FileId;
+use crate::walk::file_names::{is_script, path_and_name};
+use crate::walk::found_files::{FoundFiles, SourceFile, relative};
+use crate::walk::name_filter::NameFilter;
+use crate::walk::name_globs::Globs;
 use crate::walk::open_source::OpenSource;
-use crate::walk::{FileId, FoundFiles, Selection, SourceFile, relative, walk};
+use crate::walk::{Selection, walk};
 use pinion_archive::limits::CODE_FILE_MAX_BYTES;
 
 /// A folder that a build would take.

@@ -25,7 +25,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use crate::walk::names::Globs;
+use crate::walk::name_globs::Globs;
 use name_group::{FileGroup, NameForm};
 use name_part::{has_long_hash, parts, stem_of};
 

@@ -6,7 +6,7 @@
 //! | Step | Module | Does |
 //! |---|---|---|
 //! | 1 | `walk` | folder → sorted list of files; links followed; every problem named |
-//! |   | `walk::names` | the names that a build leaves out |
+//! |   | `walk::name_filter` | the names that a build leaves out |
 //! | 2 | [`rules`] | `_redirects`, `_headers` → entries, rules to be walked, fields of each URL |
 //! |   | `dynamic_site`, `site_code` | code → set apart from the content, and templates proven |
 //! |   | `compat_80s` | the files of a site of 80s that are no code |
@@ -115,4 +115,6 @@ pub use report::{BuildReport, REPORT_MARK};
 pub use rules::{RuleError, in_place};
 pub use site_layout::{MainScript, PublishGuard, SiteLayout, WalkedSite};
 pub use summary::{CodingSummary, Fingerprinted, RuleWarning, Shadowed, Slow, Summary, Warning};
-pub use walk::names::{Globs, NameFilter, RulesFile, is_script_source};
+pub use walk::file_names::{RulesFile, is_script_source};
+pub use walk::name_filter::NameFilter;
+pub use walk::name_globs::Globs;

@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::dynamic_site;
 use crate::options::Options;
 use crate::summary::Warning;
-use crate::walk::names::{RulesFile, rules_file};
-use crate::walk::{FoundFiles, relative};
+use crate::walk::file_names::{RulesFile, rules_file};
+use crate::walk::found_files::{FoundFiles, relative};
 
 /// Returns warnings for the author of a site about the names of its files.
 pub(crate) fn doubts(found: &FoundFiles, options: &Options) -> Vec<Warning> {

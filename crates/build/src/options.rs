@@ -13,7 +13,7 @@ use crate::rules::Rules;
 use crate::rules::redirects::Redirect;
 use crate::site_layout::PublishGuard;
 use crate::url_plan::{Conventions, FAVICON};
-use crate::walk::{FileId, id_of};
+use crate::walk::file_metadata::{FileId, id_of};
 
 /// Finds the errors in the code of a folder beside its templates, which a build compiles itself:
 /// given the source, and contents by their paths in the archive.

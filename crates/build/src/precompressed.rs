@@ -14,7 +14,7 @@ use crate::error::Reason;
 use crate::limits::HELD_MAX_BYTES;
 use crate::media::MediaType;
 use crate::rules::headers::{FieldRule, HeaderChange, content_coding};
-use crate::walk::SourceFile;
+use crate::walk::found_files::SourceFile;
 
 /// The files of a folder that are to be decoded.
 #[derive(Debug, Default)]

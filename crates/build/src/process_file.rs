@@ -25,9 +25,10 @@ use crate::report::page_assets::assets;
 use crate::reuse::{Distant, KnownForm, Reuse, Stock};
 use crate::reuse_in_kernel::CarriedBody;
 use crate::url_plan;
-use crate::walk::open_source::{FileStamp, OpenSource};
+use crate::walk::file_stamp::FileStamp;
+use crate::walk::found_files::{SourceFile, relative};
+use crate::walk::open_source::OpenSource;
 use crate::walk::stat_cache::{FoundIn, KnownFile};
-use crate::walk::{SourceFile, relative};
 
 /// The state that all workers share.
 pub(crate) struct BuildState<'a> {

@@ -25,7 +25,7 @@ use crate::decode::decodes_to;
 use crate::encode::{Encoded, largest_kept};
 use crate::limits::{PIECE_BYTES, RUN_BYTES, RUN_GAP_BYTES};
 use crate::reuse_in_kernel::CarriedBody;
-use crate::walk::open_source::FileStamp;
+use crate::walk::file_stamp::FileStamp;
 
 /// Older archives, the best first.
 #[derive(Default)]

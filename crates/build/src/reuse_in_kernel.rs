@@ -17,7 +17,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
 use crate::limits::{CARRIED_PIECE_BYTES, PIECE_BYTES};
-use crate::walk::open_source::FileStamp;
+use crate::walk::file_stamp::FileStamp;
 
 /// A body that need not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

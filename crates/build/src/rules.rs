@@ -45,8 +45,9 @@ use crate::error::BuildError;
 use crate::options::Options;
 use crate::summary::{RuleWarning, Warning};
 use crate::url_plan::UrlPlan;
-use crate::walk::names::RulesFile;
-use crate::walk::{FileId, relative};
+use crate::walk::file_metadata::FileId;
+use crate::walk::file_names::RulesFile;
+use crate::walk::found_files::relative;
 
 pub(crate) use compile::{Compiled, EntryVerdict, RedirectWarning, SitePaths};
 pub(crate) use field_changes::{Changes, ChangesId, FieldList};

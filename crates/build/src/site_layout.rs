@@ -10,7 +10,8 @@ use pinion_template::name::{MAIN_BESIDE, main_script};
 use crate::compat_80s::is_page_below_static;
 use crate::dynamic_site::{below_content, ignored_folder, is_content_folder, is_left_out, key_of};
 use crate::site_code::SiteCode;
-use crate::walk::names::{NameFilter, is_script};
+use crate::walk::file_names::is_script;
+use crate::walk::name_filter::NameFilter;
 
 /// The layout with which a folder is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use crate::limits::FINGERPRINT_EXAMPLES;
 use crate::report::BuildReport;
 use crate::rules::in_place;
 use crate::site_layout::PublishGuard;
-use crate::walk::names::RulesFile;
-use crate::walk::relative;
+use crate::walk::file_names::RulesFile;
+use crate::walk::found_files::relative;
 
 /// The result of a build. Paths are relative to the source; lists are sorted by path.
 #[derive(Debug, Default)]

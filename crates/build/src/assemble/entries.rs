@@ -22,8 +22,8 @@ use crate::rules::{
 };
 use crate::summary::{Fingerprinted, Shadowed, Summary, Warning};
 use crate::url_plan::{self, Fallback, UrlPlan};
-use crate::walk::names::NameFilter;
-use crate::walk::relative;
+use crate::walk::found_files::relative;
+use crate::walk::name_filter::NameFilter;
 
 /// The redirects and the paths of the site that they are compared with.
 pub(super) struct Paths<'s> {

@@ -24,7 +24,8 @@ use crate::fingerprint::{self, NamedFile};
 use crate::rules::{EntryVerdict, SitePaths};
 use crate::summary::Warning;
 use crate::url_plan::UrlPlan;
-use crate::walk::names::{Globs, NameFilter};
+use crate::walk::name_filter::NameFilter;
+use crate::walk::name_globs::Globs;
 
 /// Archives of earlier releases.
 #[derive(Clone, Copy, Default)]

@@ -19,8 +19,9 @@ use crate::extract::code_paths::Places;
 use crate::limits::{FILE_NAME_MAX_BYTES, FILE_PATH_MAX_BYTES};
 use crate::media::{self, MediaType};
 use crate::url_plan;
-use crate::walk::names::{NameFilter, RulesFile, is_code, is_script, path_and_name, rules_file};
-use crate::walk::relative;
+use crate::walk::file_names::{RulesFile, is_code, is_script, path_and_name, rules_file};
+use crate::walk::found_files::relative;
+use crate::walk::name_filter::NameFilter;
 
 /// An entry that cannot become a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use crate::limits::{EXTRACTED_PATTERNS_MAX, RULES_FILE_MAX_BYTES};
 use crate::media::{MediaType, is_packed};
 use crate::rules::headers::parse;
 use crate::rules::{Changes, ChangesId, FieldList};
-use crate::walk::names::Globs;
+use crate::walk::name_globs::Globs;
 
 /// A response that a build of the folder gives otherwise than the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,9 +14,10 @@ use super::{RuleError, Rules};
 use crate::error::{BuildError, FileProblem, Reason};
 use crate::limits::RULES_FILE_MAX_BYTES;
 use crate::summary::{RuleWarning, Warning};
-use crate::walk::names::{RulesFile, rules_file};
+use crate::walk::file_metadata::{FileId, file_or_folder};
+use crate::walk::file_names::{RulesFile, rules_file};
+use crate::walk::found_files::relative;
 use crate::walk::open_source::OpenSource;
-use crate::walk::{FileId, file_or_folder, relative};
 
 /// Takes one file after the other, and collects the errors.
 pub(super) struct Collector<'s> {

@@ -29,8 +29,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::limits::{RACY_SECONDS, STAT_CACHE_MAX_BYTES};
 use crate::media::{self, MediaType};
 use crate::reuse::{Own, Reuse, Spot};
-use crate::walk::SourceFile;
-use crate::walk::open_source::{FileStamp, OpenSource};
+use crate::walk::file_stamp::FileStamp;
+use crate::walk::found_files::SourceFile;
+use crate::walk::open_source::OpenSource;
 
 /// The last byte is the version: it changes with the rows, and with the findings about a file.
 const MAGIC: [u8; 8] = *b"\x89PISTAT\x04";
