@@ -34,12 +34,13 @@ use crate::reuse::Reuse;
 use crate::reuse_in_kernel::{CarriedBody, KernelCopier};
 use crate::rules::Rules;
 use crate::site_code::SiteCode;
-use crate::summary::{CodingSummary, Slow, Summary, Warning};
+use crate::summary::{CodingSummary, Slow, Summary};
 use crate::walk::file_stamp::FileStamp;
 use crate::walk::found_files::{SourceFile, relative};
 use crate::walk::name_globs::Globs;
 use crate::walk::open_source::OpenSource;
 use crate::walk::stat_cache::{FoundIn, StatCacheWriter};
+use crate::warning::Warning;
 
 /// An archive that is being written.
 pub(crate) struct Assembly<'a, W: Write + Seek> {

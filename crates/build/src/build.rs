@@ -27,13 +27,14 @@ use crate::reuse_in_kernel::KernelCopier;
 use crate::rules::{Rules, SitePaths};
 use crate::site_code::{self, SiteCode};
 use crate::site_layout::{MainScript, PublishGuard, WalkedSite};
-use crate::summary::{Summary, Warning};
+use crate::summary::Summary;
 use crate::url_plan;
 use crate::walk::file_metadata::FileId;
 use crate::walk::found_files::{FoundFiles, SourceFile};
 use crate::walk::name_filter::NameFilter;
 use crate::walk::stat_cache::{KnownFile, StatCache, StatCacheWriter};
 use crate::walk::{Selection, walk};
+use crate::warning::Warning;
 
 /// An archive that was built.
 #[derive(Debug)]

@@ -23,10 +23,10 @@ use pinion_template::name::{MAIN, MAIN_BESIDE, route};
 use crate::compat_80s::is_page_below_static;
 use crate::error::FileProblem;
 use crate::site_layout::SiteLayout;
-use crate::summary::Warning;
 use crate::walk::file_names::{is_code, is_copy_of_code, is_page, is_script, path_and_name};
 use crate::walk::file_stamp::FileStamp;
 use crate::walk::found_files::{FoundFiles, SourceFile, relative};
+use crate::warning::Warning;
 
 /// The folder at the top that, where there is one, holds the content of a dynamic site.
 pub const CONTENT_FOLDER: &str = "public_html";

@@ -9,7 +9,7 @@ use crate::media;
 use crate::name_warnings;
 use crate::options::Options;
 use crate::site_code;
-use crate::summary::{Fingerprinted, Warning};
+use crate::summary::Fingerprinted;
 use crate::walk::file_metadata::FileId;
 use crate::walk::file_names::{is_script, path_and_name};
 use crate::walk::found_files::{FoundFiles, SourceFile, relative};
@@ -17,6 +17,7 @@ use crate::walk::name_filter::NameFilter;
 use crate::walk::name_globs::Globs;
 use crate::walk::open_source::OpenSource;
 use crate::walk::{Selection, walk};
+use crate::warning::Warning;
 use pinion_archive::limits::CODE_FILE_MAX_BYTES;
 
 /// A folder that a build would take.

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::dynamic_site;
 use crate::options::Options;
-use crate::summary::Warning;
 use crate::walk::file_names::{RulesFile, rules_file};
 use crate::walk::found_files::{FoundFiles, relative};
+use crate::warning::Warning;
 
 /// Returns warnings for the author of a site about the names of its files.
 pub(crate) fn doubts(found: &FoundFiles, options: &Options) -> Vec<Warning> {

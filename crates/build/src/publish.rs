@@ -23,11 +23,12 @@ use crate::output_path::OutputPath;
 use crate::progress::Progress;
 use crate::reuse::{Own, Useless};
 use crate::reuse_in_kernel::KernelCopier;
-use crate::summary::{Summary, Warning};
+use crate::summary::Summary;
 use crate::walk::file_metadata::{FileId, id_of};
 use crate::walk::file_stamp::FileStamp;
 use crate::walk::open_source::OpenSource;
 use crate::walk::stat_cache::{self, StatCache, StatCacheWriter};
+use crate::warning::Warning;
 
 /// Builds the folder `source` into the archive file `out`. An older archive there stays in use,
 /// whole, until the new one takes its place; it is not part of the new one even if it lies in the

@@ -9,7 +9,7 @@
 //! | `other_servers` | lines of other servers → the right form to write |
 //! | `path_matching` | which paths a redirect is about |
 //! | `redirect_loops` | whether following it ever ends |
-//! | `compile` | redirects and the paths of a site → entries, marks, rules to be walked |
+//! | `compile`, `site_paths` | redirects and the paths of a site → entries, marks, other rules |
 //! | [`headers`], [`header_pattern`] | `_headers` → [`headers::FieldRule`]s |
 //! | [`archived_rules`] | the files that an archive keeps → the lines that its rules come from |
 //! | `field_changes` | field rules and a path → the fields of its response |
@@ -31,6 +31,7 @@ mod redirect_loops;
 mod redirect_target;
 pub mod redirects;
 mod rules_files;
+mod site_paths;
 mod source_lines;
 
 use std::collections::BTreeMap;
@@ -43,15 +44,17 @@ use pinion_archive::{
 
 use crate::error::BuildError;
 use crate::options::Options;
-use crate::summary::{RuleWarning, Warning};
+use crate::rule_warning::RuleWarning;
 use crate::url_plan::UrlPlan;
 use crate::walk::file_metadata::FileId;
 use crate::walk::file_names::RulesFile;
 use crate::walk::found_files::relative;
+use crate::warning::Warning;
 
-pub(crate) use compile::{Compiled, EntryVerdict, RedirectWarning, SitePaths};
+pub(crate) use compile::{Compiled, EntryVerdict, RedirectWarning};
 pub(crate) use field_changes::{Changes, ChangesId, FieldList};
 pub(crate) use redirect_loops::leads_to_itself;
+pub(crate) use site_paths::SitePaths;
 pub use source_lines::RuleError;
 
 pub use rules_files::in_place;
@@ -118,9 +121,9 @@ impl Rules {
         }
         let compiled = Compiled::new(&self.redirects);
         let Circles { certain, around } = circles;
-        let mut doubts = compiled.place(site).doubts;
-        doubts.extend(around.into_iter().map(|number| (number, RedirectWarning::Around)));
-        doubts.sort_by_key(|&(number, _)| number);
+        let mut warnings = compiled.place(site).warnings;
+        warnings.extend(around.into_iter().map(|number| (number, RedirectWarning::Around)));
+        warnings.sort_by_key(|&(number, _)| number);
         let loops = certain.iter().filter_map(|&number| self.redirects.get(number));
         let mut errors: Vec<RuleError> = loops.map(loop_error).collect();
         if !errors.is_empty() {
@@ -129,9 +132,9 @@ impl Rules {
         }
         let marks = self.redirects.iter().filter_map(|rule| misplaced_mark(rule, site));
         self.warnings.extend(marks);
-        for (number, doubt) in doubts {
+        for (number, kind) in warnings {
             let Some(rule) = self.redirects.get(number) else { continue };
-            let doubt = match doubt {
+            let kind = match kind {
                 RedirectWarning::FileFirst => RuleWarning::FileFirst,
                 RedirectWarning::Missing => RuleWarning::Missing,
                 RedirectWarning::Around => RuleWarning::Around,
@@ -141,9 +144,9 @@ impl Rules {
                     None => continue,
                 },
             };
-            let column = if doubt.is_about_target() { rule.target_column } else { 1 };
+            let column = if kind.is_about_target() { rule.target_column } else { 1 };
             let (file, line) = (rule.file.to_path_buf(), rule.line);
-            self.warnings.push(Warning::Rule { file, line, column, doubt });
+            self.warnings.push(Warning::Rule { file, line, column, kind });
         }
         Ok(())
     }
@@ -210,7 +213,7 @@ fn misplaced_mark(rule: &Redirect, site: &SitePaths<'_>) -> Option<Warning> {
         TargetPart::Literal(text) => text.contains(&b'*'),
         TargetPart::Capture(_) => false,
     };
-    let (column, doubt) = match (rule.target.last(), &rule.foreign_mark) {
+    let (column, kind) = match (rule.target.last(), &rule.foreign_mark) {
         (Some(TargetPart::Literal(text)), _) if text.ends_with(b"!") => {
             (rule.target_column, RuleWarning::ForceInTarget { status: rule.status })
         }
@@ -221,7 +224,7 @@ fn misplaced_mark(rule: &Redirect, site: &SitePaths<'_>) -> Option<Warning> {
         _ if rule.target.iter().any(has_star) => (rule.target_column, RuleWarning::StarInTarget),
         _ => return None,
     };
-    Some(Warning::Rule { file: rule.file.to_path_buf(), line: rule.line, column, doubt })
+    Some(Warning::Rule { file: rule.file.to_path_buf(), line: rule.line, column, kind })
 }
 
 /// Returns the error of a rule that rewrites every path where another server is to respond.

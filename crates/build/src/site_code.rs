@@ -11,10 +11,10 @@ use pinion_template::{StrayTag, compile, stray_tags};
 
 use crate::dynamic_site::CodeFile;
 use crate::error::{BuildError, CodeError, Reason, ShownPath};
-use crate::summary::Warning;
 use crate::walk::file_names::{is_page, is_script, path_and_name};
 use crate::walk::found_files::{FoundFiles, relative};
 use crate::walk::open_source::OpenSource;
+use crate::warning::Warning;
 
 /// Contents by their paths in the archive.
 pub(crate) type SiteCode = BTreeMap<Box<[u8]>, Vec<u8>>;

@@ -20,10 +20,11 @@ use crate::rules::redirects::Redirect;
 use crate::rules::{
     ChangesId, Compiled, EntryVerdict, Rules, SitePaths, as_new_field_rule, as_new_rule,
 };
-use crate::summary::{Fingerprinted, Shadowed, Summary, Warning};
+use crate::summary::{Fingerprinted, Shadowed, Summary};
 use crate::url_plan::{self, Fallback, UrlPlan};
 use crate::walk::found_files::relative;
 use crate::walk::name_filter::NameFilter;
+use crate::warning::Warning;
 
 /// The redirects and the paths of the site that they are compared with.
 pub(super) struct Paths<'s> {

@@ -22,10 +22,10 @@ use super::entries::Paths;
 use crate::error::BuildError;
 use crate::fingerprint::{self, NamedFile};
 use crate::rules::{EntryVerdict, SitePaths};
-use crate::summary::Warning;
 use crate::url_plan::UrlPlan;
 use crate::walk::name_filter::NameFilter;
 use crate::walk::name_globs::Globs;
+use crate::warning::Warning;
 
 /// Archives of earlier releases.
 #[derive(Clone, Copy, Default)]

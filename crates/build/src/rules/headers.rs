@@ -12,7 +12,7 @@ use pinion_http::grammar::{is_token, is_value_byte};
 
 use super::header_pattern::Glob;
 use super::source_lines::{LineFault, RuleError, Word, lines, trimmed};
-use crate::summary::RuleWarning;
+use crate::rule_warning::RuleWarning;
 
 /// A pattern and its lines.
 #[derive(Clone, Debug)]
@@ -340,7 +340,7 @@ mod tests {
             ("/*\n X-A: 1\n/a\n X-A: 2".to_owned(), vec![]),
         ] {
             let found = second_values(&read(&text).unwrap().rules);
-            let lines = found.iter().map(|(line, doubt)| match doubt {
+            let lines = found.iter().map(|(line, kind)| match kind {
                 RuleWarning::SecondValue { first, .. } => (*line, *first),
                 other => panic!("{other:?}"),
             });

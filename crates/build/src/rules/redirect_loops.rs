@@ -4,9 +4,10 @@ use pinion_archive::{SegmentPart, SegmentPattern};
 use pinion_http::host;
 use pinion_http::target::decode_path;
 
-use super::compile::{Compiled, SitePaths, forms};
+use super::compile::{Compiled, forms};
 use super::path_matching::{covers_host, matches};
 use super::redirects::{Redirect, RedirectPart, TargetPart};
+use super::site_paths::SitePaths;
 use crate::limits::REDIRECTS_FOLLOWED_MAX;
 
 /// Rules by their numbers.

@@ -13,11 +13,12 @@ use super::redirects::{self, Redirect};
 use super::{RuleError, Rules};
 use crate::error::{BuildError, FileProblem, Reason};
 use crate::limits::RULES_FILE_MAX_BYTES;
-use crate::summary::{RuleWarning, Warning};
+use crate::rule_warning::RuleWarning;
 use crate::walk::file_metadata::{FileId, file_or_folder};
 use crate::walk::file_names::{RulesFile, rules_file};
 use crate::walk::found_files::relative;
 use crate::walk::open_source::OpenSource;
+use crate::warning::Warning;
 
 /// Takes one file after the other, and collects the errors.
 pub(super) struct Collector<'s> {
@@ -174,13 +175,13 @@ impl<'s> Collector<'s> {
             self.errors.push(whole(file, &format!("at most {RULES_MAX} patterns in all files")));
         }
         self.rules.fields.extend(rules);
-        let warning = |line: usize, doubt| {
+        let warning = |line: usize, kind| {
             let file = PathBuf::from(file);
-            Warning::Rule { file, line, column: 1, doubt }
+            Warning::Rule { file, line, column: 1, kind }
         };
         let elsewhere = elsewhere.iter().map(|&line| warning(line, RuleWarning::OtherHost));
         let empty = empty.iter().map(|&line| warning(line, RuleWarning::NoFields));
-        let repeated = repeated.into_iter().map(|(line, doubt)| warning(line, doubt));
+        let repeated = repeated.into_iter().map(|(line, kind)| warning(line, kind));
         self.rules.warnings.extend(elsewhere.chain(empty).chain(repeated));
     }
 
@@ -208,7 +209,7 @@ impl<'s> Collector<'s> {
 /// Returns the warning about a line that is left out.
 pub(super) fn left_out(error: RuleError) -> Warning {
     let RuleError { file, line, column, expected } = error;
-    Warning::Rule { file, line, column, doubt: RuleWarning::LeftOut { expected } }
+    Warning::Rule { file, line, column, kind: RuleWarning::LeftOut { expected } }
 }
 
 /// Returns a path that no message shows as if it were below the source: `rules` becomes `./rules`.
