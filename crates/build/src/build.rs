@@ -12,11 +12,11 @@ use pinion_archive::WriteError;
 
 use crate::assemble::{Assembly, Earlier};
 use crate::coding_rules::CodingRules;
-use crate::dynamic_site::{self, CodeFile};
+use crate::dynamic_site::CodeFile;
 use crate::encode::Encoders;
 use crate::error::BuildError;
 use crate::limits::{BATCH_BYTES_MAX, BATCH_FILES_MAX, WINDOW_MAX_BYTES, WINDOW_MIN_BYTES};
-use crate::name_warnings;
+use crate::name_warnings::name_warnings;
 use crate::options::Options;
 use crate::pipeline;
 use crate::precompressed::Precompressed;
@@ -26,7 +26,7 @@ use crate::reuse::Reuse;
 use crate::reuse_in_kernel::KernelCopier;
 use crate::rules::{Rules, SitePaths};
 use crate::site_code::{self, SiteCode};
-use crate::site_layout::{MainScript, PublishGuard, WalkedSite};
+use crate::site_layout::{MainScript, PublishGuard, SiteLayout, WalkedSite};
 use crate::summary::Summary;
 use crate::url_plan;
 use crate::walk::file_metadata::FileId;
@@ -121,7 +121,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     assembly.content = found.content;
     assembly.expect(&reuse, &lists);
     assembly.summary.warnings = warnings;
-    assembly.summary.warnings.extend(doubts(&found, options, &names, &rules, &code));
+    assembly.summary.warnings.extend(early_warnings(&found, options, &names, &rules, &code));
     assembly.summary.guard = guard;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
@@ -167,18 +167,18 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
 }
 
 /// Returns warnings for the author before any file is read.
-fn doubts(
+fn early_warnings(
     found: &FoundFiles,
     options: &Options,
     names: &NameFilter,
     rules: &Rules,
     code: &SiteCode,
 ) -> Vec<Warning> {
-    let mut doubts = name_warnings::doubts(found, options);
-    doubts.extend(site_code::doubts(found, code));
-    doubts.extend(unused_patterns(names, options));
-    doubts.extend(rules.warnings.iter().cloned());
-    doubts
+    let mut warnings = name_warnings(found, options);
+    warnings.extend(site_code::tag_warnings(found, code));
+    warnings.extend(unused_patterns(names, options));
+    warnings.extend(rules.warnings.iter().cloned());
+    warnings
 }
 
 /// Returns the files that have not changed.
@@ -189,7 +189,7 @@ fn known(stamps: Option<StatCache>, found: &FoundFiles, reuse: &Reuse) -> Vec<Kn
 fn tell_found(found: &FoundFiles, progress: &dyn Progress) {
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
-    let (links, layout) = (found.links.clone(), dynamic_site::layout(found));
+    let (links, layout) = (found.links.clone(), SiteLayout::of(found));
     progress.walked(WalkedSite { links, code: code_paths(&found.code), layout });
 }
 
@@ -199,7 +199,7 @@ fn code_within_walls(
     found: &FoundFiles,
     options: &Options,
 ) -> Result<(SiteCode, PublishGuard), BuildError> {
-    let mut now = PublishGuard { layout: dynamic_site::layout(found), main: MainScript::None };
+    let mut now = PublishGuard { layout: SiteLayout::of(found), main: MainScript::None };
     // The check comes first, so that no file is read in a role that it must not have.
     if let Some(before) = options.follows
         && !now.layout.may_follow(before.layout)

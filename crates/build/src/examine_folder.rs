@@ -6,7 +6,7 @@ use crate::build::rules;
 use crate::error::{BuildError, FileProblem};
 use crate::fingerprint::{self, NamedFile};
 use crate::media;
-use crate::name_warnings;
+use crate::name_warnings::name_warnings;
 use crate::options::Options;
 use crate::site_code;
 use crate::summary::Fingerprinted;
@@ -60,8 +60,8 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
         return Err(BuildError::Problems(found.problems));
     }
     let code = site_code::read(source, &found)?;
-    rules.warnings.extend(name_warnings::doubts(&found, options));
-    rules.warnings.extend(site_code::doubts(&found, &code));
+    rules.warnings.extend(name_warnings(&found, options));
+    rules.warnings.extend(site_code::tag_warnings(&found, &code));
     rules.warnings.extend(found.loops.iter().cloned().map(Warning::FolderLoop));
     rules.warnings.sort_unstable();
     let fingerprinted = fingerprinted(&found, &immutable);

@@ -8,7 +8,8 @@
 //! | 1 | `walk` | folder → sorted list of files; links followed; every problem named |
 //! |   | `walk::name_filter` | the names that a build leaves out |
 //! | 2 | [`rules`] | `_redirects`, `_headers` → entries, rules to be walked, fields of each URL |
-//! |   | `dynamic_site`, `site_code` | code → set apart from the content, and templates proven |
+//! |   | `arrange`, `dynamic_site` | files found → keys of the content, code set apart |
+//! |   | `site_code` | code → read, its templates proven |
 //! |   | `compat_80s` | the files of a site of 80s that are no code |
 //! | 3 | `pipeline` | list → results in the same order, on all cores, bounded in bytes |
 //! | 4 | `walk::open_source` | path → content that did not change while it was read |
@@ -51,6 +52,7 @@
 //! bytes per file, 620 when it replaces an archive. Nothing here logs or ends the process.
 #![forbid(unsafe_code)]
 
+mod arrange;
 mod assemble;
 mod build;
 mod coding_rules;

@@ -1,22 +1,25 @@
 //! Finds names in a folder with a meaning that its author most likely did not intend.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::dynamic_site;
+use pinion_template::name::{MAIN, MAIN_BESIDE, route};
+
+use crate::compat_80s::is_page_below_static;
+use crate::dynamic_site::{CodeFile, ignored_folder, is_code_among_files, key_of, name_of};
 use crate::options::Options;
-use crate::walk::file_names::{RulesFile, rules_file};
+use crate::walk::file_names::{RulesFile, is_copy_of_code, rules_file};
 use crate::walk::found_files::{FoundFiles, relative};
 use crate::warning::Warning;
 
 /// Returns warnings for the author of a site about the names of its files.
-pub(crate) fn doubts(found: &FoundFiles, options: &Options) -> Vec<Warning> {
-    let mut doubts = dynamic_site::doubts(found);
+pub(crate) fn name_warnings(found: &FoundFiles, options: &Options) -> Vec<Warning> {
+    let mut warnings = dynamic_site_warnings(found);
     let has_rules = !found.rules.is_empty() || options.named_files().next().is_some();
     if found.files.is_empty() && !found.is_dynamic && !has_rules && options.live.is_empty() {
-        doubts.push(Warning::NoFiles);
+        warnings.push(Warning::NoFiles);
     }
-    doubts.extend(options.cache_control.as_deref().and_then(number_as_directive));
+    warnings.extend(options.cache_control.as_deref().and_then(number_as_directive));
     let content = Path::new(found.content);
     let published = found.files.iter().filter(|file| is_at_root(&file.key)).filter_map(|file| {
         let path = content.join(relative(&file.key));
@@ -26,8 +29,63 @@ pub(crate) fn doubts(found: &FoundFiles, options: &Options) -> Vec<Warning> {
     let unpublished = special.filter_map(|path| {
         Some(Warning::MisnamedRules { kind: meant(path)?, path: path.clone(), is_published: false })
     });
-    doubts.extend(published.chain(unpublished));
-    doubts
+    warnings.extend(published.chain(unpublished));
+    warnings
+}
+
+/// Returns warnings for the author of a dynamic site about the names of its files.
+fn dynamic_site_warnings(found: &FoundFiles) -> Vec<Warning> {
+    let mut warnings = below_static(found);
+    if !found.is_dynamic {
+        return warnings;
+    }
+    let content = |path: &Path| path.strip_prefix(found.content).map(key_of).ok();
+    for path in &found.special {
+        let Some(key) = content(path) else { continue };
+        if is_page_below_static(&key) {
+            continue;
+        }
+        if is_code_among_files(&key) {
+            warnings.push(Warning::CodeAmongFiles(path.clone()));
+        } else if is_copy_of_code(name_of(&key)) {
+            warnings.push(Warning::CopyOfCode(path.clone()));
+        }
+    }
+    let has_code = |path: &str| found.code.iter().any(|file| &*file.path == path.as_bytes());
+    if has_code(MAIN_BESIDE) && has_code(MAIN) {
+        warnings.push(Warning::SecondMain(Path::new(found.content).join("main.lua")));
+    }
+    for page in &found.code {
+        if let Some(file) = behind_page(page, found) {
+            warnings.push(Warning::BehindPage { file, page: page.relative() });
+        }
+    }
+    warnings
+}
+
+/// Returns warnings about pages below a folder `static/`, which would be files in a site of 80s.
+fn below_static(found: &FoundFiles) -> Vec<Warning> {
+    let is_live = |path: &PathBuf| found.code.iter().any(|file| file.relative() == *path);
+    let paths = found.below_static.iter().map(|(key, _)| relative(key));
+    let is_ignored = |path: &PathBuf| {
+        found.is_dynamic && ignored_folder(&key_of(path)).is_some()
+            || !found.content.is_empty() && path.strip_prefix(found.content).is_err()
+    };
+    let warning = |path: PathBuf| match is_live(&path) {
+        true => Warning::PageBelowStatic(path),
+        false => Warning::CodeAmongFiles(path),
+    };
+    paths.filter(|path| !is_ignored(path)).map(warning).collect()
+}
+
+/// Returns the file with the same URL as a page, below the source.
+fn behind_page(page: &CodeFile, found: &FoundFiles) -> Option<PathBuf> {
+    let route = route(std::str::from_utf8(&page.path).ok()?).ok()??;
+    let names: &[&str] = if route.path.ends_with('/') { &["index.html"] } else { &["", ".html"] };
+    let mut keys = names.iter().map(|name| [route.path.as_bytes(), name.as_bytes()].concat());
+    let has = |key: &Vec<u8>| found.files.binary_search_by(|file| (*file.key).cmp(key)).is_ok();
+    let key = keys.find(has).filter(|_| route.method == "GET")?;
+    Some(Path::new(found.content).join(relative(&key)))
 }
 
 /// Warns about a `Cache-Control` with a number alone where a directive should be.
@@ -62,6 +120,24 @@ fn meant(path: &Path) -> Option<RulesFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrange::{arrange, tests::found};
+
+    #[test]
+    fn names_that_mislead_are_told() {
+        let files = ["about.dyn.html", "index.dyn.html", "main.lua", "post.x.dyn.html"];
+        let plain = ["about.html", "index.html", "static/x.lua", "x.dyn.html.bak", "x.html"];
+        let mut found = found(&[&files[..], &plain].concat());
+        found.files.sort_by(|one, next| one.key.cmp(&next.key));
+        let behind =
+            |file: &str, page: &str| Warning::BehindPage { file: file.into(), page: page.into() };
+        let expected = [
+            Warning::CodeAmongFiles("static/x.lua".into()),
+            Warning::CopyOfCode("x.dyn.html.bak".into()),
+            behind("about.html", "about.dyn.html"),
+            behind("index.html", "index.dyn.html"),
+        ];
+        assert_eq!(dynamic_site_warnings(&arrange(found)), expected);
+    }
 
     #[test]
     fn a_number_is_not_a_directive_of_cache_control() {

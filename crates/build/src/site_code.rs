@@ -51,7 +51,7 @@ pub(crate) fn read(source: &Path, found: &FoundFiles) -> Result<SiteCode, BuildE
 }
 
 /// Returns warnings about tags in templates that are none and are sent as text.
-pub(crate) fn doubts(found: &FoundFiles, code: &SiteCode) -> Vec<Warning> {
+pub(crate) fn tag_warnings(found: &FoundFiles, code: &SiteCode) -> Vec<Warning> {
     let templates = code.iter().filter(|(path, _)| !is_script(path_and_name(path).1));
     let stray = templates.flat_map(|(path, content)| {
         let of_code = found.code.binary_search_by(|file| file.path.cmp(path)).ok();

@@ -11,6 +11,7 @@ use crate::compat_80s::is_page_below_static;
 use crate::dynamic_site::{below_content, ignored_folder, is_content_folder, is_left_out, key_of};
 use crate::site_code::SiteCode;
 use crate::walk::file_names::is_script;
+use crate::walk::found_files::FoundFiles;
 use crate::walk::name_filter::NameFilter;
 
 /// The layout with which a folder is served.
@@ -26,6 +27,15 @@ pub enum SiteLayout {
 }
 
 impl SiteLayout {
+    /// Returns the layout of the folder that a walk has found.
+    pub(crate) fn of(found: &FoundFiles) -> Self {
+        match (found.is_dynamic, found.content.is_empty()) {
+            (false, _) => SiteLayout::Static,
+            (true, true) => SiteLayout::Dynamic,
+            (true, false) => SiteLayout::DynamicBeside,
+        }
+    }
+
     /// Returns whether there is code.
     #[must_use]
     pub fn is_dynamic(self) -> bool {

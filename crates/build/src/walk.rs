@@ -24,8 +24,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use crate::arrange::arrange;
 use crate::compat_80s::main_is_of_80s;
-use crate::dynamic_site::arrange;
 use crate::error::{BuildError, FileProblem, Reason};
 use crate::limits::{FILES_MAX, FOLDERS_AHEAD, REPEATED_FOLDERS_MAX};
 use crate::progress::Progress;
