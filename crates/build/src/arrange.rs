@@ -9,19 +9,42 @@ use std::path::{Path, PathBuf};
 
 use pinion_template::name::MAIN;
 
-use crate::compat_80s::is_page_below_static;
+use crate::compat_80s::{is_page_below_static, main_is_of_80s};
 use crate::dynamic_site::{
     CONTENT_FOLDER, CodeFile, below_content, ignored_folder, in_content, is_code_among_files,
     is_left_out, key_of, name_of,
 };
-use crate::error::FileProblem;
+use crate::error::{BuildError, FileProblem};
 use crate::walk::file_names::{is_copy_of_code, is_page, is_script};
 use crate::walk::file_stamp::FileStamp;
 use crate::walk::found_files::{FoundFiles, SourceFile, relative};
 
+/// Arranges the files that a walk of the folder `source` has found. `is_80s` says that the site is
+/// one of 80s, regardless of the modules that its main script loads.
+///
+/// # Errors
+/// [`BuildError::ContentFolder`]: the name of the content folder is that of something else.
+pub(crate) fn arrange(
+    source: &Path,
+    found: FoundFiles,
+    is_80s: bool,
+) -> Result<FoundFiles, BuildError> {
+    let is_80s = is_80s || main_is_of_80s(source, &found);
+    let mut found = set_code_apart(FoundFiles { is_80s, ..found });
+    if found.is_dynamic && found.names_content_folder && !found.has_content_folder {
+        return Err(BuildError::ContentFolder);
+    }
+    found.rules.sort_unstable();
+    let FoundFiles { skipped, excluded, special, loops, .. } = &mut found;
+    for paths in [skipped, excluded, special, loops] {
+        paths.sort_unstable();
+    }
+    Ok(found)
+}
+
 /// Determines the kind of site that a walk has found. In a dynamic one the keys of files become
 /// those of its content, and its code is set apart.
-pub(crate) fn arrange(mut found: FoundFiles) -> FoundFiles {
+pub(crate) fn set_code_apart(mut found: FoundFiles) -> FoundFiles {
     if found.is_80s {
         publish_below_static(&mut found);
     }
@@ -192,7 +215,7 @@ pub(crate) mod tests {
             &["public_html/static/a.dyn.html", "x"],
             &["a.dyn.html.gz", "x"],
         ] {
-            let arranged = arrange(found(files));
+            let arranged = set_code_apart(found(files));
             let plain: Vec<_> = files.iter().filter(|file| !is_code(file.as_bytes())).collect();
             assert_eq!(arranged.files.len(), plain.len(), "{files:?}");
             assert!(
@@ -204,7 +227,7 @@ pub(crate) mod tests {
 
     #[test]
     fn code_is_set_apart() {
-        let arranged = arrange(found(&[
+        let arranged = set_code_apart(found(&[
             "a.dyn.html",
             "a/b.priv.txt",
             "a/i.d/c.lua",
@@ -229,7 +252,7 @@ pub(crate) mod tests {
     fn the_content_folder_is_the_site() {
         let files = ["lib/db.lua", "lib/x.dyn.html", "main.lua", "notes.txt"];
         let inside = ["public_html/a.dyn.html", "public_html/index.html", "public_html/main.lua"];
-        let arranged = arrange(found(&[&files[..], &inside].concat()));
+        let arranged = set_code_apart(found(&[&files[..], &inside].concat()));
         assert_eq!(keys(&arranged), "/index.html");
         assert_eq!(code(&arranged), "//lib/db.lua //main.lua /a.dyn.html /main.lua");
         assert_eq!(arranged.skipped, [PathBuf::from("notes.txt")]);
@@ -249,7 +272,7 @@ pub(crate) mod tests {
             ),
         ) {
             let files: Vec<&str> = files.iter().map(String::as_str).collect();
-            let arranged = arrange(found(&files));
+            let arranged = set_code_apart(found(&files));
             prop_assert_eq!(arranged.files.len(), arranged.stamps.len());
             let is_dynamic = !arranged.code.is_empty();
             prop_assert_eq!(is_dynamic, arranged.is_dynamic);

@@ -65,9 +65,9 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     /// The digest of the state of each external file, in place of its content.
     states: Vec<Digest>,
     /// Copies bodies that can be carried over.
-    pub(crate) carrier: Option<KernelCopier>,
-    /// `None` when no notes were asked for, or when they could not be written.
-    pub(crate) notes: Option<StatCacheWriter>,
+    kernel_copier: Option<KernelCopier>,
+    /// `None` when no fingerprints are to be written, or when they could not be.
+    stat_cache_writer: Option<StatCacheWriter>,
     pub(crate) summary: Summary,
 }
 
@@ -108,11 +108,11 @@ const NEVER: UnixSeconds = UnixSeconds::MIN;
 impl<'a, W: Write + Seek> Assembly<'a, W> {
     pub(crate) fn new(
         options: &'a Options,
-        lists: &CodingRules<'_>,
+        coding_rules: &CodingRules<'_>,
         files: &'a [SourceFile],
         rules: &'a Rules,
-        carrier: Option<KernelCopier>,
-        notes: Option<StatCacheWriter>,
+        kernel_copier: Option<KernelCopier>,
+        stat_cache_writer: Option<StatCacheWriter>,
         out: W,
     ) -> Result<Assembly<'a, W>, BuildError> {
         let mut fields = FieldBlocks::new(options, &rules.fields)?;
@@ -140,16 +140,25 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             externals: Vec::new(),
             assets: Vec::new(),
             states: Vec::new(),
-            carrier,
-            notes,
-            summary: Summary { codings: CodingSummary::none_of(lists.all()), ..Summary::default() },
+            kernel_copier,
+            stat_cache_writer,
+            summary: Summary {
+                codings: CodingSummary::none_of(coding_rules.all()),
+                ..Summary::default()
+            },
         })
     }
 
     /// Makes room for as many bodies as there were the last time, but no more than there can be.
-    pub(crate) fn expect(&mut self, reuse: &Reuse, lists: &CodingRules<'_>) {
-        let most = self.files.len().saturating_mul(lists.most_forms());
+    pub(crate) fn expect(&mut self, reuse: &Reuse, coding_rules: &CodingRules<'_>) {
+        let most = self.files.len().saturating_mul(coding_rules.most_forms());
         self.writer.expect_bodies(reuse.bodies().min(most));
+    }
+
+    /// Takes out the copier of bodies, which has to be finished once the archive is whole, and the
+    /// writer of the stat cache.
+    pub(crate) fn take_writers(&mut self) -> (Option<KernelCopier>, Option<StatCacheWriter>) {
+        (self.kernel_copier.take(), self.stat_cache_writer.take())
     }
 
     /// Stores the code.
@@ -326,9 +335,9 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     fn carry(&mut self, body: &CarriedBody) -> Result<BodyRef, WriteError> {
         let (stored, room) = self.writer.reserve(&body.digest, body.bytes)?;
         let Some(room) = room else { return Ok(stored) };
-        let carrier = self.carrier.as_mut();
-        let carrier = carrier.ok_or_else(|| io::Error::other("nothing to carry bodies with"))?;
-        carrier.add(body, room)?;
+        let copier = self.kernel_copier.as_mut();
+        let copier = copier.ok_or_else(|| io::Error::other("nothing to carry bodies with"))?;
+        copier.add(body, room)?;
         Ok(stored)
     }
 
@@ -350,9 +359,9 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     /// Records the stamp of a file and the findings about its content, for the next build.
     fn note(&mut self, file: usize, stamp: &FileStamp, found: &FoundIn) {
         let Some(key) = self.files.get(file).map(|file| &*file.key) else { return };
-        let added = self.notes.as_mut().map(|notes| notes.add(key, stamp, found));
+        let added = self.stat_cache_writer.as_mut().map(|writer| writer.add(key, stamp, found));
         if added.is_some_and(|added| added.is_err()) {
-            self.notes = None;
+            self.stat_cache_writer = None;
         }
     }
 

@@ -1,34 +1,33 @@
-//! The steps in their order.
+//! A build: its steps, in their order.
 
 use std::fs::File;
 use std::io::{Seek, Write};
+use std::mem;
 use std::num::NonZeroUsize;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 
 use pinion_archive::WriteError;
 
+use crate::arrange::arrange;
 use crate::assemble::{Assembly, Earlier};
 use crate::coding_rules::CodingRules;
 use crate::dynamic_site::CodeFile;
-use crate::encode::Encoders;
 use crate::error::BuildError;
-use crate::limits::{BATCH_BYTES_MAX, BATCH_FILES_MAX, WINDOW_MAX_BYTES, WINDOW_MIN_BYTES};
+use crate::file_batches::process_files;
 use crate::name_warnings::name_warnings;
 use crate::options::Options;
-use crate::pipeline;
 use crate::precompressed::Precompressed;
 use crate::process_file::{BuildState, EncodingClaims};
 use crate::progress::{Progress, WorkMeter};
 use crate::reuse::Reuse;
 use crate::reuse_in_kernel::KernelCopier;
-use crate::rules::{Rules, SitePaths};
+use crate::rules::Rules;
 use crate::site_code::{self, SiteCode};
 use crate::site_layout::{MainScript, PublishGuard, SiteLayout, WalkedSite};
+use crate::site_rules::read_rules;
 use crate::summary::Summary;
-use crate::url_plan;
 use crate::walk::file_metadata::FileId;
 use crate::walk::found_files::{FoundFiles, SourceFile};
 use crate::walk::name_filter::NameFilter;
@@ -61,7 +60,8 @@ pub fn build<W: Write + Seek>(
     out: W,
     progress: &dyn Progress,
 ) -> Result<Built<W>, BuildError> {
-    build_beside(source, options, &[], Beside::default, out, progress).map(|(built, _)| built)
+    build_reusing(source, options, &[], ReusableParts::default, out, progress)
+        .map(|(built, _)| built)
 }
 
 /// Builds an archive without any file, for a site whose responses come from scripts alone.
@@ -70,100 +70,131 @@ pub fn build<W: Write + Seek>(
 /// The output cannot be written, or an option is wrong.
 pub fn build_nothing<W: Write + Seek>(options: &Options, out: W) -> Result<Built<W>, BuildError> {
     let names = NameFilter::of(options)?;
-    let lists = CodingRules::new(options)?;
+    let coding_rules = CodingRules::new(options)?;
     let rules = Rules::default();
-    let assembly = Assembly::new(options, &lists, &[], &rules, None, None, out)?;
+    let assembly = Assembly::new(options, &coding_rules, &[], &rules, None, None, out)?;
     let (summary, out, externals) = assembly.finish(&Earlier::default(), &names)?;
     Ok(Built { summary, out, externals })
 }
 
-/// The files at the place that an archive goes to, and other files that help the build.
+/// The parts of earlier builds that help this one, and the files that help the next one.
 #[derive(Default)]
-pub(crate) struct Beside<'a> {
+pub(crate) struct ReusableParts<'a> {
     /// The archives whose assets are carried over.
     pub(crate) earlier: Earlier<'a>,
     pub(crate) reuse: Reuse,
-    /// Copies from that archive to the output; it has to be the first of those that are reused.
-    pub(crate) carrier: Option<KernelCopier>,
+    /// Copies bodies from the first of the archives that are reused to the output.
+    pub(crate) kernel_copier: Option<KernelCopier>,
     /// The stamps of the files at the last build.
-    pub(crate) stamps: Option<StatCache>,
+    pub(crate) stat_cache: Option<StatCache>,
     /// Records their stamps of now.
-    pub(crate) notes: Option<StatCacheWriter>,
+    pub(crate) stat_cache_writer: Option<StatCacheWriter>,
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Works like [`build`], beside the files of the last time: `output`, which are not part of the
-/// site although they may lie in the folder. `look` finds the parts that can be reused. Returns the
-/// notes, if all of them could be recorded.
-pub(crate) fn build_beside<'a, W: Write + Seek>(
+/// Works like [`build`], and reuses parts of earlier builds. `output` are files of the output,
+/// which are not part of the site although they may lie in the folder. `find_reusable` is called
+/// while the folder is walked. Returns the writer of the stat cache, if all stamps were recorded.
+pub(crate) fn build_reusing<'a, W: Write + Seek>(
     source: &Path,
     options: &Options,
     output: &[FileId],
-    look: impl FnOnce() -> Beside<'a>,
+    find_reusable: impl FnOnce() -> ReusableParts<'a>,
     out: W,
     progress: &dyn Progress,
 ) -> Result<(Built<W>, Option<StatCacheWriter>), BuildError> {
     let begin = Instant::now();
     let names = NameFilter::of(options)?;
-    let (lists, workers) = (CodingRules::new(options)?, workers(options));
+    let coding_rules = CodingRules::new(options)?;
+    let workers = workers(options);
     let left_out: Vec<_> = output.iter().copied().chain(options.named_files()).collect();
-    let selection = Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
-    let (found, beside) = at_the_same_time(|| walk(source, selection, workers, progress), look);
-    let (found, Beside { earlier, reuse, carrier, stamps, notes, warnings }) = (found?, beside);
-    tell_found(&found, progress);
-    let (code, guard) = code_within_walls(source, &found, options)?;
-    let rules = rules(source, options, &found, &left_out)?;
-    let (known, carries) = (known(stamps, &found, &reuse), carrier.is_some());
-    if let Some(carrier) = &carrier {
-        carrier.make_room(most_bytes(&known, &found.files, &lists));
+
+    let find = || find_files(source, options, &names, &left_out, workers, progress);
+    let (found, reusable) = at_the_same_time(find, find_reusable);
+    let mut found = found?;
+    report_found(&found, progress);
+    let (code, guard) = read_code(source, &found, options)?;
+    let rules = read_rules(source, options, &found, &left_out)?;
+
+    let ReusableParts { earlier, reuse, kernel_copier, stat_cache, stat_cache_writer, warnings } =
+        reusable;
+    let known = unchanged_files(stat_cache, &found, &reuse);
+    let copies_in_kernel = kernel_copier.is_some();
+    if let Some(copier) = &kernel_copier {
+        copier.make_room(most_bytes(&known, &found.files, &coding_rules));
     }
-    let mut assembly = Assembly::new(options, &lists, &found.files, &rules, carrier, notes, out)?;
+    let (files, copier) = (&found.files, kernel_copier);
+    let mut assembly =
+        Assembly::new(options, &coding_rules, files, &rules, copier, stat_cache_writer, out)?;
     assembly.content = found.content;
-    assembly.expect(&reuse, &lists);
+    assembly.expect(&reuse, &coding_rules);
+    assembly.summary.guard = guard;
     assembly.summary.warnings = warnings;
     assembly.summary.warnings.extend(early_warnings(&found, options, &names, &rules, &code));
-    assembly.summary.guard = guard;
-    let lost = !found.problems.is_empty() && !options.keep_going;
-    assembly.summary.problems = found.problems;
-    let source = source.join(found.content);
-    let work = BuildState {
-        source: &source,
+    let is_lost = !found.problems.is_empty() && !options.keep_going;
+    assembly.summary.problems = mem::take(&mut found.problems);
+
+    let state = BuildState {
+        source: source.join(found.content),
         options,
-        lists: &lists,
-        reuse: &reuse,
-        stamps: &found.stamps,
-        known: &known,
-        carries,
-        lost: lost.into(),
+        coding_rules: &coding_rules,
+        reuse,
+        stamps: mem::take(&mut found.stamps),
+        known,
+        copies_in_kernel,
+        is_lost: is_lost.into(),
         claims: EncodingClaims::default(),
-        precompressed: Precompressed::of(&found.files, &rules.fields),
+        precompressed: Precompressed::of(files, &rules.fields),
         meter: WorkMeter::new(progress),
     };
-    read_all(&work, workers, &found.files, &mut assembly, progress)?;
-    assembly.list_folders(&work, workers, progress)?;
+    process_files(&state, workers, files, &mut assembly, progress)?;
+    assembly.list_folders(&state, workers, progress)?;
     // The rest of the build needs only the names.
-    drop(work);
-    drop((known, reuse, found.stamps));
-    assembly.summary.warnings.extend(unused_codings(&lists));
-    assembly.summary.problems.sort_by(|a, b| a.path.cmp(&b.path));
-    if !assembly.summary.problems.is_empty() && !options.keep_going {
-        return Err(BuildError::Problems(assembly.summary.problems));
-    }
-    assembly.summary.warnings.extend(found.loops.into_iter().map(Warning::FolderLoop));
+    drop(state);
+    check_problems(&mut assembly.summary, options)?;
+
+    assembly.summary.warnings.extend(unused_codings(&coding_rules));
     assembly.code(&code)?;
-    let (notes, carrier) = (assembly.notes.take(), assembly.carrier.take());
+    let (copier, stat_cache_writer) = assembly.take_writers();
     let (summary, out, externals) = assembly.finish(&earlier, &names)?;
-    carrier.map_or(Ok(()), KernelCopier::finish).map_err(WriteError::Output)?;
-    let summary = Summary {
+    copier.map_or(Ok(()), KernelCopier::finish).map_err(WriteError::Output)?;
+    let summary = Summary { elapsed: begin.elapsed(), ..with_paths(summary, found) };
+    Ok((Built { summary, out, externals }, stat_cache_writer))
+}
+
+/// Finds the files of a site in the folder `source`: walks it, and arranges them. `left_out` are
+/// files that are no part of the site.
+pub(crate) fn find_files(
+    source: &Path,
+    options: &Options,
+    names: &NameFilter,
+    left_out: &[FileId],
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<FoundFiles, BuildError> {
+    let found = walk(source, Selection { names, left_out }, threads, progress)?;
+    arrange(source, found, options.compat_80s)
+}
+
+/// Checks that every file was read, if that is necessary.
+fn check_problems(summary: &mut Summary, options: &Options) -> Result<(), BuildError> {
+    summary.problems.sort_by(|a, b| a.path.cmp(&b.path));
+    if summary.problems.is_empty() || options.keep_going {
+        return Ok(());
+    }
+    Err(BuildError::Problems(mem::take(&mut summary.problems)))
+}
+
+/// Adds the paths that a walk has met to a summary.
+fn with_paths(summary: Summary, found: FoundFiles) -> Summary {
+    Summary {
         folders: found.folders,
         skipped: found.skipped,
         excluded: found.excluded,
         special: found.special,
         code: code_paths(&found.code),
-        elapsed: begin.elapsed(),
         ..summary
-    };
-    Ok((Built { summary, out, externals }, notes))
+    }
 }
 
 /// Returns warnings for the author before any file is read.
@@ -177,24 +208,30 @@ fn early_warnings(
     let mut warnings = name_warnings(found, options);
     warnings.extend(site_code::tag_warnings(found, code));
     warnings.extend(unused_patterns(names, options));
+    warnings.extend(found.loops.iter().cloned().map(Warning::FolderLoop));
     warnings.extend(rules.warnings.iter().cloned());
     warnings
 }
 
-/// Returns the files that have not changed.
-fn known(stamps: Option<StatCache>, found: &FoundFiles, reuse: &Reuse) -> Vec<KnownFile> {
-    stamps.map(|old| old.known(&found.files, &found.stamps, reuse)).unwrap_or_default()
+/// Returns the files that have not changed since the last build.
+fn unchanged_files(
+    stat_cache: Option<StatCache>,
+    found: &FoundFiles,
+    reuse: &Reuse,
+) -> Vec<KnownFile> {
+    stat_cache.map(|cache| cache.known(&found.files, &found.stamps, reuse)).unwrap_or_default()
 }
 
-fn tell_found(found: &FoundFiles, progress: &dyn Progress) {
+/// Reports the files that were found.
+fn report_found(found: &FoundFiles, progress: &dyn Progress) {
     let total_bytes = found.files.iter().map(|file| file.bytes).sum();
     progress.found(found.files.len() as u64, total_bytes);
     let (links, layout) = (found.links.clone(), SiteLayout::of(found));
     progress.walked(WalkedSite { links, code: code_paths(&found.code), layout });
 }
 
-/// Reads the code of a folder, and checks that the site keeps its properties.
-fn code_within_walls(
+/// Reads the code of a folder, and checks that a site that is served keeps its properties.
+fn read_code(
     source: &Path,
     found: &FoundFiles,
     options: &Options,
@@ -218,26 +255,30 @@ fn code_within_walls(
     }
 }
 
-fn unused_codings(lists: &CodingRules<'_>) -> Vec<Warning> {
-    lists.unused().map(|pattern| Warning::UnusedCodings(pattern.into())).collect()
+/// Returns warnings about the patterns of codings that no file has matched.
+fn unused_codings(coding_rules: &CodingRules<'_>) -> Vec<Warning> {
+    coding_rules.unused().map(|pattern| Warning::UnusedCodings(pattern.into())).collect()
 }
 
-/// Returns the patterns that nothing matches. Those of a site with live folders are for files that
-/// no build sees.
+/// Returns warnings about the patterns that nothing matches. Those of a site with live folders are
+/// for files that no build sees.
 fn unused_patterns(names: &NameFilter, options: &Options) -> Vec<Warning> {
     if !options.live.is_empty() {
         return Vec::new();
     }
     let excludes = names.unused_excludes().map(|pattern| Warning::UnusedExclude(pattern.into()));
-    let include = |pattern: &str| match options.exclude.iter().any(|one| one == pattern) {
-        true => Warning::IncludeExcluded(pattern.into()),
-        false => Warning::UnusedInclude(pattern.into()),
+    let include = |pattern: &str| {
+        if options.exclude.iter().any(|one| one == pattern) {
+            Warning::IncludeExcluded(pattern.into())
+        } else {
+            Warning::UnusedInclude(pattern.into())
+        }
     };
     let includes = names.unused_includes().map(include);
     excludes.chain(includes).collect()
 }
 
-/// Returns where code lies, below the source.
+/// Returns the paths of the code, below the source.
 fn code_paths(code: &[CodeFile]) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = code.iter().map(CodeFile::relative).collect();
     paths.sort_unstable();
@@ -246,13 +287,13 @@ fn code_paths(code: &[CodeFile]) -> Vec<PathBuf> {
 
 /// Returns the most bytes that unchanged files take: a content in a coding is no longer than
 /// itself.
-fn most_bytes(known: &[KnownFile], files: &[SourceFile], lists: &CodingRules<'_>) -> u64 {
+fn most_bytes(known: &[KnownFile], files: &[SourceFile], coding_rules: &CodingRules<'_>) -> u64 {
     let files = known.iter().filter_map(|known| files.get(known.file as usize));
     let bytes: u64 = files.map(|file| file.bytes).sum();
-    bytes.saturating_mul(lists.most_forms() as u64)
+    bytes.saturating_mul(coding_rules.most_forms() as u64)
 }
 
-/// Does both, one after the other unless the system gives a thread for it.
+/// Calls both functions at the same time, or one after the other if no thread can be started.
 fn at_the_same_time<A: Send, B>(a: impl Fn() -> A + Sync, b: impl FnOnce() -> B) -> (A, B) {
     thread::scope(|scope| {
         match thread::Builder::new().name("walk".to_owned()).spawn_scoped(scope, &a) {
@@ -269,121 +310,4 @@ fn at_the_same_time<A: Send, B>(a: impl Fn() -> A + Sync, b: impl FnOnce() -> B)
 fn workers(options: &Options) -> usize {
     let workers = options.threads.or_else(|| thread::available_parallelism().ok());
     workers.map_or(1, NonZeroUsize::get)
-}
-
-/// Reads the rules files and checks them against the paths of the files found: before anything is
-/// encoded, which takes its time.
-pub(crate) fn rules(
-    source: &Path,
-    options: &Options,
-    found: &FoundFiles,
-    left_out: &[FileId],
-) -> Result<Rules, BuildError> {
-    let mut rules = Rules::read(source, found.content, &found.rules, options, left_out)?;
-    let keys = || found.files.iter().map(|file| &*file.key);
-    if let Some(page) = &options.single_page
-        && !keys().any(|key| key == url_plan::of_path(page))
-    {
-        return Err(BuildError::SinglePage(page.clone()));
-    }
-    if !rules.redirects.is_empty() {
-        let keys: Vec<&[u8]> = keys().collect();
-        let plan = url_plan::plan(&keys, options.conventions(&rules));
-        let site = SitePaths::of(&keys, &plan, options);
-        if options.has_fallback_server {
-            rules.check_rewrites_of_everything(options.lax_rules)?;
-        }
-        rules.check(&site, options.lax_rules)?;
-        rules.check_fallbacks(found.content, &keys, &plan, &site);
-    }
-    Ok(rules)
-}
-
-fn read_all<W: Write + Seek>(
-    work: &BuildState<'_>,
-    workers: usize,
-    files: &[SourceFile],
-    assembly: &mut Assembly<'_, W>,
-    progress: &dyn Progress,
-) -> Result<(), BuildError> {
-    let batches = batches(files);
-    let of = |batch: usize| batches.get(batch).cloned().unwrap_or_default();
-    let cost = |batch: usize| {
-        let files = of(batch).zip(files.get(of(batch)).unwrap_or_default());
-        files.map(|(rank, file)| work.cost(rank, file)).sum()
-    };
-    let costs: Vec<u64> = (0..batches.len()).map(cost).collect();
-    let (mut files_done, mut bytes_done) = (0, 0);
-    pipeline::in_order(
-        &costs,
-        window(&costs, workers),
-        workers,
-        Encoders::default,
-        |encoders, batch| {
-            let range = of(batch);
-            let files = files.get(range.clone()).unwrap_or_default();
-            let stock = work.stock(range.start, files);
-            let read = range.zip(files).map(|(rank, file)| work.file(encoders, &stock, rank, file));
-            read.collect::<Vec<_>>()
-        },
-        |batch, products| {
-            let range = of(batch);
-            let files = files.get(range.clone()).unwrap_or_default();
-            files_done += range.len() as u64;
-            bytes_done += files.iter().map(|file| file.bytes).sum::<u64>();
-            range.zip(products).try_for_each(|(file, product)| assembly.take(file, product))?;
-            progress.advanced(files_done, bytes_done);
-            if progress.cancelled() { Err(BuildError::Cancelled) } else { Ok(()) }
-        },
-    )
-}
-
-/// Returns the room for the largest batch on each worker, and for as much that waits after it.
-fn window(costs: &[u64], workers: usize) -> u64 {
-    let largest = costs.iter().max().copied().unwrap_or_default();
-    let room = largest.saturating_mul(2 * workers as u64);
-    room.clamp(WINDOW_MIN_BYTES, WINDOW_MAX_BYTES)
-}
-
-/// Cuts the list into the batches that one worker processes at once.
-fn batches(files: &[SourceFile]) -> Vec<Range<usize>> {
-    let mut batches = Vec::new();
-    let (mut start, mut bytes) = (0, 0);
-    for (number, file) in files.iter().enumerate() {
-        let full = number - start == BATCH_FILES_MAX || bytes + file.bytes > BATCH_BYTES_MAX;
-        if full && number > start {
-            batches.push(start..number);
-            (start, bytes) = (number, 0);
-        }
-        bytes += file.bytes;
-    }
-    if start < files.len() {
-        batches.push(start..files.len());
-    }
-    batches
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn batches_hold_every_file_once(
-            sizes in prop::collection::vec(0..2 * BATCH_BYTES_MAX, 0..300),
-        ) {
-            let files: Vec<SourceFile> =
-                sizes.iter().map(|&bytes| SourceFile { key: Box::default(), bytes }).collect();
-            let batches = batches(&files);
-            let all: Vec<usize> = batches.iter().cloned().flatten().collect();
-            prop_assert_eq!(all, (0..files.len()).collect::<Vec<_>>());
-            for batch in batches {
-                let bytes: u64 = sizes[batch.clone()].iter().sum();
-                prop_assert!(batch.len() == 1 || bytes <= BATCH_BYTES_MAX);
-                prop_assert!((1..=BATCH_FILES_MAX).contains(&batch.len()));
-            }
-        }
-    }
 }

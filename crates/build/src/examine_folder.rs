@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::build::rules;
+use crate::build::find_files;
 use crate::error::{BuildError, FileProblem};
 use crate::fingerprint::{self, NamedFile};
 use crate::media;
 use crate::name_warnings::name_warnings;
 use crate::options::Options;
 use crate::site_code;
+use crate::site_rules::read_rules;
 use crate::summary::Fingerprinted;
 use crate::walk::file_metadata::FileId;
 use crate::walk::file_names::{is_script, path_and_name};
@@ -16,7 +17,6 @@ use crate::walk::found_files::{FoundFiles, SourceFile, relative};
 use crate::walk::name_filter::NameFilter;
 use crate::walk::name_globs::Globs;
 use crate::walk::open_source::OpenSource;
-use crate::walk::{Selection, walk};
 use crate::warning::Warning;
 use pinion_archive::limits::CODE_FILE_MAX_BYTES;
 
@@ -50,9 +50,8 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
     let names = NameFilter::of(options)?;
     let immutable = Globs::of("immutable", &options.immutable)?;
     let left_out: Vec<FileId> = options.named_files().collect();
-    let selection = Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
-    let mut found = walk(source, selection, 0, &())?;
-    let mut rules = rules(source, options, &found, &left_out)?;
+    let mut found = find_files(source, options, &names, &left_out, 0, &())?;
+    let mut rules = read_rules(source, options, &found, &left_out)?;
     let unreadable = unreadable(&source.join(found.content), &found);
     found.problems.extend(unreadable);
     found.problems.sort_by(|one, other| one.path.cmp(&other.path));
@@ -76,8 +75,9 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
 pub fn scripts(source: &Path, options: &Options) -> Vec<(Box<[u8]>, Vec<u8>)> {
     let Ok(names) = NameFilter::of(options) else { return Vec::new() };
     let left_out: Vec<FileId> = options.named_files().collect();
-    let selection = Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
-    let Ok(found) = walk(source, selection, 0, &()) else { return Vec::new() };
+    let Ok(found) = find_files(source, options, &names, &left_out, 0, &()) else {
+        return Vec::new();
+    };
     let is_script = |path: &[u8]| is_script(path_and_name(path).1);
     let scripts = found.code.iter().filter(|file| is_script(&file.path));
     let read = scripts.filter_map(|file| {

@@ -7,11 +7,12 @@
 //! |---|---|---|
 //! | 1 | `walk` | folder → sorted list of files; links followed; every problem named |
 //! |   | `walk::name_filter` | the names that a build leaves out |
-//! | 2 | [`rules`] | `_redirects`, `_headers` → entries, rules to be walked, fields of each URL |
+//! | 2 | [`rules`], `site_rules` | `_redirects`, `_headers` → entries, rules, fields of URLs |
 //! |   | `arrange`, `dynamic_site` | files found → keys of the content, code set apart |
 //! |   | `site_code` | code → read, its templates proven |
 //! |   | `compat_80s` | the files of a site of 80s that are no code |
-//! | 3 | `pipeline` | list → results in the same order, on all cores, bounded in bytes |
+//! | 3 | `file_batches` | list → batches of files, on all cores |
+//! |   | `pipeline` | jobs → results in the same order, bounded in bytes |
 //! | 4 | `walk::open_source` | path → content that did not change while it was read |
 //! |   | `walk::stat_cache` | which files need not be read, because they have not changed |
 //! | 5 | `media` | name and content → media type |
@@ -66,6 +67,7 @@ mod error;
 mod examine_folder;
 mod extract;
 mod fields;
+mod file_batches;
 mod fingerprint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -89,6 +91,7 @@ mod rule_warning;
 pub mod rules;
 mod site_code;
 mod site_layout;
+mod site_rules;
 mod summary;
 mod url_plan;
 mod walk;

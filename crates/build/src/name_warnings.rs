@@ -120,7 +120,7 @@ fn meant(path: &Path) -> Option<RulesFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrange::{arrange, tests::found};
+    use crate::arrange::{set_code_apart, tests::found};
 
     #[test]
     fn names_that_mislead_are_told() {
@@ -136,7 +136,7 @@ mod tests {
             behind("about.html", "about.dyn.html"),
             behind("index.html", "index.dyn.html"),
         ];
-        assert_eq!(dynamic_site_warnings(&arrange(found)), expected);
+        assert_eq!(dynamic_site_warnings(&set_code_apart(found)), expected);
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod encoding_claims;
 
 pub(crate) use encoding_claims::EncodingClaims;
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -34,19 +34,20 @@ use crate::walk::stat_cache::{FoundIn, KnownFile};
 
 /// The state that all workers share.
 pub(crate) struct BuildState<'a> {
-    pub(crate) source: &'a Path,
+    /// The folder of the content.
+    pub(crate) source: PathBuf,
     pub(crate) options: &'a Options,
-    pub(crate) lists: &'a CodingRules<'a>,
-    pub(crate) reuse: &'a Reuse,
+    pub(crate) coding_rules: &'a CodingRules<'a>,
+    pub(crate) reuse: Reuse,
     /// The stamp of each file during the walk.
-    pub(crate) stamps: &'a [FileStamp],
+    pub(crate) stamps: Vec<FileStamp>,
     /// Files that need not be read, by their number.
-    pub(crate) known: &'a [KnownFile],
-    /// Whether bodies can be carried over from the archive that is replaced.
-    pub(crate) carries: bool,
+    pub(crate) known: Vec<KnownFile>,
+    /// Whether the kernel copies bodies of the archive that is replaced.
+    pub(crate) copies_in_kernel: bool,
     /// The build will fail: files are still read, to name every one that cannot be, but that is
     /// all.
-    pub(crate) lost: AtomicBool,
+    pub(crate) is_lost: AtomicBool,
     pub(crate) claims: EncodingClaims,
     /// Files that are decoded when they are read.
     pub(crate) precompressed: Precompressed,
@@ -142,7 +143,7 @@ impl<'a> BuildState<'a> {
             Given::Nothing => file.bytes,
             _ => file.bytes + (file.bytes * DECODED_RATIO).min(HELD_MAX_BYTES),
         };
-        bytes * self.lists.most_forms() as u64
+        bytes * self.coding_rules.most_forms() as u64
     }
 
     /// Reads the bodies that older archives have of the files from number `first` on.
@@ -155,7 +156,7 @@ impl<'a> BuildState<'a> {
             }
             wanted.push(known.spot);
             let Some(digest) = self.reuse.digest(known.spot) else { continue };
-            for &choice in self.choices(self.lists.of(&file.key), known.found.media) {
+            for &choice in self.choices(self.coding_rules.of(&file.key), known.found.media) {
                 if let KnownForm::Stored(spot) = self.reuse.form(&digest, choice) {
                     wanted.push(spot);
                 }
@@ -176,7 +177,7 @@ impl<'a> BuildState<'a> {
         let mut meter = FileMeter::new(&self.meter, file.bytes);
         let result = self.product(encoders, stock, rank, file, &mut meter);
         if result.is_err() && !self.options.keep_going {
-            self.lost.store(true, Ordering::Relaxed);
+            self.is_lost.store(true, Ordering::Relaxed);
         }
         result
     }
@@ -237,12 +238,12 @@ impl<'a> BuildState<'a> {
         let stamp = *self.stamps.get(known.file as usize)?;
         let media = found.media;
         let is_page = self.options.report && media.essence == "text/html";
-        if !self.carries || is_page {
+        if !self.copies_in_kernel || is_page {
             return None;
         }
         let body = self.reuse.carried(spot);
         let body = body.filter(|body| body.bytes == stamp.bytes || found.is_decoded)?;
-        let list = self.lists.of(&file.key);
+        let list = self.coding_rules.of(&file.key);
         let tried = |&choice: &CodingLevel| {
             let form = match self.reuse.form_in_same_archive(spot, choice) {
                 KnownForm::NotKept => None,
@@ -295,7 +296,7 @@ impl<'a> BuildState<'a> {
         meter: &mut FileMeter<'_>,
     ) -> ProcessedFile {
         let begin = Instant::now();
-        let (list, found) = (self.lists.of(content.key), content.found);
+        let (list, found) = (self.coding_rules.of(content.key), content.found);
         let codings = if !is_tried(content.key, list, found.media) {
             Codings::Untried
         } else if self.claims.claim(found.digest, list, content.rank) {
@@ -332,7 +333,7 @@ impl<'a> BuildState<'a> {
         if bytes.len() as u64 > HELD_MAX_BYTES {
             return (digest, Codings::Untried);
         }
-        let list = self.lists.of(folder);
+        let list = self.coding_rules.of(folder);
         let choices = self.choices(list, media).iter();
         let (stock, meter) = (Stock::default(), &mut FileMeter::new(&self.meter, 0));
         let tried =
@@ -370,11 +371,15 @@ impl<'a> BuildState<'a> {
     /// Returns the codings that a file is tried in.
     fn choices(&self, list: CodingListId, media: MediaType) -> &'a [CodingLevel] {
         let named = list != CodingListId::DEFAULT;
-        if named || !media::is_packed(media.essence) { self.lists.codings(list) } else { &[] }
+        if named || !media::is_packed(media.essence) {
+            self.coding_rules.codings(list)
+        } else {
+            &[]
+        }
     }
 
     /// Returns the record of file number `rank`, if it is to be in the archive.
-    fn known(&self, rank: usize, file: &SourceFile) -> Option<&'a KnownFile> {
+    fn known(&self, rank: usize, file: &SourceFile) -> Option<&KnownFile> {
         let given = self.precompressed.given(rank, &file.key);
         if self.is_external(given, file.bytes) {
             return None;
@@ -395,7 +400,7 @@ impl<'a> BuildState<'a> {
         &self,
         make: impl FnOnce() -> Result<ProcessedFile, Reason>,
     ) -> Result<Option<ProcessedFile>, Reason> {
-        if self.lost.load(Ordering::Relaxed) { Ok(None) } else { make().map(Some) }
+        if self.is_lost.load(Ordering::Relaxed) { Ok(None) } else { make().map(Some) }
     }
 }
 

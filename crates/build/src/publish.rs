@@ -15,7 +15,7 @@ use std::time::Instant;
 use pinion_archive::WriteError;
 
 use crate::assemble::Earlier;
-use crate::build::{Beside, build_beside};
+use crate::build::{ReusableParts, build_reusing};
 use crate::draft_file::{DraftFile, folder_of, remove_left_drafts, under_another_name};
 use crate::error::{BuildError, Reason};
 use crate::options::Options;
@@ -63,30 +63,32 @@ pub fn build_file_after(
 ) -> Result<Summary, BuildError> {
     let begin = Instant::now();
     let build = |file: &File, out: &Path| {
-        let stamps = stat_cache::path_for(out).filter(|_| options.reuse);
-        let foreign = stamps.as_deref().is_some_and(stat_cache::is_foreign);
-        let stamps = stamps.filter(|_| !foreign);
-        let notes_draft = stamps.as_deref().and_then(|path| DraftFile::create(path).ok());
-        let look = || {
-            let mut beside = look_beside(options, out, stamps.as_deref());
-            let notes = notes_draft.as_ref().and_then(|draft| draft.file().try_clone().ok());
-            beside.notes = notes.and_then(|notes| StatCacheWriter::new(notes, options.now).ok());
-            beside.warnings.extend(foreign.then_some(Warning::StatCacheNotWritten));
-            let carrier = carrier(&beside, file);
-            Beside { earlier, carrier, ..beside }
+        let stat_cache = stat_cache::path_for(out).filter(|_| options.reuse);
+        let is_foreign = stat_cache.as_deref().is_some_and(stat_cache::is_foreign);
+        let stat_cache = stat_cache.filter(|_| !is_foreign);
+        let cache_draft = stat_cache.as_deref().and_then(|path| DraftFile::create(path).ok());
+        let reusable_parts = || {
+            let mut reusable = find_reusable(options, out, stat_cache.as_deref());
+            let cache = cache_draft.as_ref().and_then(|draft| draft.file().try_clone().ok());
+            reusable.stat_cache_writer =
+                cache.and_then(|cache| StatCacheWriter::new(cache, options.now).ok());
+            reusable.warnings.extend(is_foreign.then_some(Warning::StatCacheNotWritten));
+            let kernel_copier = kernel_copier(&reusable, file);
+            ReusableParts { earlier, kernel_copier, ..reusable }
         };
-        let own = [Some(out), stamps.as_deref()];
+        let own = [Some(out), stat_cache.as_deref()];
         let own: Vec<FileId> = own.into_iter().flatten().filter_map(id_of).collect();
-        let (built, notes) = build_beside(source, options, &own, look, file, progress)?;
+        let (built, cache_writer) =
+            build_reusing(source, options, &own, reusable_parts, file, progress)?;
         // The last archive's room that this one did not need.
         file.set_len(built.summary.archive_bytes).map_err(WriteError::Output)?;
         let summary = Summary { elapsed: begin.elapsed(), ..built.summary };
-        Ok::<_, BuildError>((summary, notes, notes_draft))
+        Ok::<_, BuildError>((summary, cache_writer, cache_draft))
     };
-    let ((mut summary, notes, notes_draft), stamp) = published(out, options.force, build)?;
-    if let Some(mut draft) = notes_draft {
+    let ((mut summary, cache_writer, cache_draft), stamp) = published(out, options.force, build)?;
+    if let Some(mut draft) = cache_draft {
         let own = Own { digest: summary.digest, stamp };
-        let finished = notes.is_some_and(|notes| notes.finish(&own).is_ok());
+        let finished = cache_writer.is_some_and(|writer| writer.finish(&own).is_ok());
         // Not synced: a file that is lost in a crash costs the next build time and nothing else.
         if !finished || draft.rename().is_err() {
             summary.warnings.push(Warning::StatCacheNotWritten);
@@ -106,8 +108,8 @@ pub(crate) fn published<T, E: From<BuildError>>(
     let out = place.path();
     // First: drafts that were left behind may have filled the disk.
     remove_left_drafts(out);
-    if let Some(stamps) = stat_cache::path_for(out) {
-        remove_left_drafts(&stamps);
+    if let Some(stat_cache) = stat_cache::path_for(out) {
+        remove_left_drafts(&stat_cache);
     }
     let draft = DraftFile::create(out).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
@@ -123,40 +125,46 @@ pub(crate) fn published<T, E: From<BuildError>>(
 }
 
 /// Finds the parts that a build can reuse from the last one in the same place, and from others.
-/// `stamps` is the path of the fingerprints of the last one.
-fn look_beside(options: &Options, out: &Path, stamps: Option<&Path>) -> Beside<'static> {
-    let mut beside = Beside { stamps: stamps.and_then(StatCache::read), ..Beside::default() };
+/// `stat_cache` is the path of the stat cache of the last one.
+fn find_reusable(
+    options: &Options,
+    out: &Path,
+    stat_cache: Option<&Path>,
+) -> ReusableParts<'static> {
+    let stat_cache = stat_cache.and_then(StatCache::read);
+    let mut reusable = ReusableParts { stat_cache, ..ReusableParts::default() };
     if options.reuse
         && let Ok(file) = open_regular(out)
     {
-        let own = beside.stamps.as_ref().map(|stamps| stamps.archive);
+        let own = reusable.stat_cache.as_ref().map(|cache| cache.archive);
         // An error does not matter: the archive is about to be replaced.
-        let _ = beside.reuse.add(file, own);
+        let _ = reusable.reuse.add(file, own);
     }
     for path in &options.reuse_from {
         // It may come from anywhere: its bodies have to prove themselves.
         let added = open_regular(path).map_err(Useless::Unreadable);
-        if let Err(why) = added.and_then(|file| beside.reuse.add(file, None)) {
-            beside.warnings.push(Warning::NotReused(path.clone(), why.to_string()));
+        if let Err(why) = added.and_then(|file| reusable.reuse.add(file, None)) {
+            reusable.warnings.push(Warning::NotReused(path.clone(), why.to_string()));
         }
         // An operator who gives each archive a name of its own has the fingerprints beside the last
         // one. They are believed: no other program writes there (docs/building.md).
-        if options.reuse && beside.stamps.is_none() {
-            beside.stamps = stamps_of(path);
+        if options.reuse && reusable.stat_cache.is_none() {
+            reusable.stat_cache = stat_cache_of(path);
         }
     }
-    beside
+    reusable
 }
 
-/// Returns the fingerprints beside another archive, at the end of its links.
-fn stamps_of(archive: &Path) -> Option<StatCache> {
+/// Returns the stat cache beside another archive, at the end of its links.
+fn stat_cache_of(archive: &Path) -> Option<StatCache> {
     let archive = fs::canonicalize(archive).ok()?;
     StatCache::read(&stat_cache::path_for(&archive)?)
 }
 
-/// Returns the carrier, if bodies can be carried over from the archive that is replaced to `out`.
-fn carrier(beside: &Beside, out: &File) -> Option<KernelCopier> {
-    let (from, stamp) = beside.reuse.carries()?;
+/// Returns the copier of bodies, if the kernel can copy them from the archive that is replaced to
+/// `out`.
+fn kernel_copier(reusable: &ReusableParts<'_>, out: &File) -> Option<KernelCopier> {
+    let (from, stamp) = reusable.reuse.carries()?;
     KernelCopier::start(from, stamp, out.try_clone().ok()?)
 }
 

@@ -291,17 +291,17 @@ mod tests {
             || KernelCopier::start(Arc::clone(&from), stamp, to.try_clone().unwrap()).unwrap();
         let body =
             |offset, bytes| CarriedBody { digest: Digest::default(), offset, bytes, number: 7 };
-        let mut carrier = start();
-        carrier.add(&body(8, 3), BodyRoom { number: 0, offset: 0 }).unwrap();
-        assert_eq!(carrier.finish().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-        let mut carrier = start();
-        carrier.add(&body(8, 2), BodyRoom { number: 0, offset: 0 }).unwrap();
+        let mut copier = start();
+        copier.add(&body(8, 3), BodyRoom { number: 0, offset: 0 }).unwrap();
+        assert_eq!(copier.finish().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        let mut copier = start();
+        copier.add(&body(8, 2), BodyRoom { number: 0, offset: 0 }).unwrap();
         // Within its length, and with the time put back.
         thread::sleep(std::time::Duration::from_millis(20));
         let modified = from.metadata().unwrap().modified().unwrap();
         from.write_all_at(b"x", 3).unwrap();
         from.set_modified(modified).unwrap();
-        assert!(carrier.finish().unwrap_err().to_string().contains("changed"));
+        assert!(copier.finish().unwrap_err().to_string().contains("changed"));
         [old, new].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }
 
@@ -310,12 +310,12 @@ mod tests {
         let ((old, from), (new, to)) = (file("carry-replaced"), file("carry-by"));
         from.write_all_at(b"0123456789", 0).unwrap();
         let stamp = FileStamp::of(&from.metadata().unwrap());
-        let mut carrier =
+        let mut copier =
             KernelCopier::start(Arc::new(from), stamp, to.try_clone().unwrap()).unwrap();
         std::fs::remove_file(old).unwrap();
         let body = CarriedBody { digest: Digest::default(), offset: 8, bytes: 2, number: 7 };
-        carrier.add(&body, BodyRoom { number: 0, offset: 0 }).unwrap();
-        carrier.finish().unwrap();
+        copier.add(&body, BodyRoom { number: 0, offset: 0 }).unwrap();
+        copier.finish().unwrap();
         assert_eq!(std::fs::read(&new).unwrap(), b"89");
         std::fs::remove_file(new).unwrap();
     }

@@ -24,8 +24,6 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::arrange::arrange;
-use crate::compat_80s::main_is_of_80s;
 use crate::error::{BuildError, FileProblem, Reason};
 use crate::limits::{FILES_MAX, FOLDERS_AHEAD, REPEATED_FOLDERS_MAX};
 use crate::progress::Progress;
@@ -43,18 +41,17 @@ pub(crate) struct Selection<'a> {
     pub(crate) names: &'a NameFilter,
     /// Files that are no part of the site, under any name in the source.
     pub(crate) left_out: &'a [FileId],
-    /// Whether the site is one of 80s, regardless of the modules that its main script loads.
-    pub(crate) is_80s: bool,
 }
 
-/// Walks `source` with the help of some threads. `progress` is asked whether to cancel.
+/// Walks `source` with the help of some threads, and returns the files in it as they lie there.
+/// `progress` is asked whether to cancel.
 pub(crate) fn walk(
     source: &Path,
     selection: Selection<'_>,
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<FoundFiles, BuildError> {
-    let Selection { names, left_out, is_80s } = selection;
+    let Selection { names, left_out } = selection;
     let cannot = |error| BuildError::Source { path: source.to_owned(), error };
     let metadata = fs::metadata(source).map_err(cannot)?;
     if !metadata.is_dir() {
@@ -63,24 +60,13 @@ pub(crate) fn walk(
     let (above, device) = (ids_above(source), metadata.dev());
     let reader = FolderReader { source, names, left_out, above, device, progress };
     let read = |folder: &[u8]| reader.read(folder);
-    let found = with_readers(threads, read, |ahead| {
+    with_readers(threads, read, |ahead| {
         let (entered, found) = (HashSet::new(), FoundFiles::default());
         let mut walk = FolderWalk { ahead, seen: 0, entered, repeated: 0, found };
         let root = reader.read(b"/").map_err(cannot)?;
         walk.all(id(&metadata), root, &reader)?;
-        Ok::<_, BuildError>(walk.found)
-    })?;
-    let is_80s = is_80s || main_is_of_80s(source, &found);
-    let mut found = arrange(FoundFiles { is_80s, ..found });
-    if found.is_dynamic && found.names_content_folder && !found.has_content_folder {
-        return Err(BuildError::ContentFolder);
-    }
-    found.rules.sort_unstable();
-    let FoundFiles { skipped, excluded, special, loops, .. } = &mut found;
-    for paths in [skipped, excluded, special, loops] {
-        paths.sort_unstable();
-    }
-    Ok(found)
+        Ok(walk.found)
+    })
 }
 
 /// A folder that the walk has entered and not left yet.

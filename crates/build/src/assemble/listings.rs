@@ -40,7 +40,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
     /// Makes and stores the listings of all folders that have one, when every file was taken.
     pub(crate) fn list_folders(
         &mut self,
-        work: &BuildState<'_>,
+        state: &BuildState<'_>,
         workers: usize,
         progress: &dyn Progress,
     ) -> Result<(), BuildError> {
@@ -83,7 +83,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
                 let listing = Listing::new(folder, below(folder).iter().copied());
                 let make = |(media, bytes): (MediaType, Vec<u8>)| {
                     let bytes = Bytes::from(bytes);
-                    let (digest, codings) = work.made(encoders, folder, media, &bytes);
+                    let (digest, codings) = state.made(encoders, folder, media, &bytes);
                     Made { media, bytes, digest, codings }
                 };
                 let forms = [(PAGE, listing::page(&listing)), (JSON, listing::json(&listing))];

@@ -21,7 +21,8 @@ pub(crate) struct SourceFile {
 /// during the walk.
 pub(crate) type PageBelowStatic = (Box<[u8]>, Result<FileStamp, Reason>);
 
-/// The result of a walk.
+/// The files of a folder: as they lie there after a walk, or as the site has them once they are
+/// arranged.
 #[derive(Debug, Default)]
 pub(crate) struct FoundFiles {
     /// Sorted by key.

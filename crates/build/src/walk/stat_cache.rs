@@ -266,7 +266,7 @@ struct Hashed {
 }
 
 impl StatCacheWriter {
-    /// Begins the notes on an empty file. Files that changed when the build had `began`, or shortly
+    /// Begins the stat cache on an empty file. Files that changed when the build had `began`, or shortly
     /// before, get no row: they may have changed again within the same tick of the file system's
     /// clock.
     pub(crate) fn new(file: File, began: UnixSeconds) -> io::Result<StatCacheWriter> {
