@@ -16,8 +16,8 @@ use crate::dynamic_site::{
 };
 use crate::error::{BuildError, FileProblem};
 use crate::walk::file_names::{is_copy_of_code, is_page, is_script};
-use crate::walk::file_stamp::FileStamp;
 use crate::walk::found_files::{FoundFiles, SourceFile, relative};
+use crate::walk::source_stamp::SourceStamp;
 
 /// Arranges the files that a walk of the folder `source` has found. `is_80s` says that the site is
 /// one of 80s, regardless of the modules that its main script loads.
@@ -77,7 +77,7 @@ pub(crate) fn set_code_apart(mut found: FoundFiles) -> FoundFiles {
 /// Makes plain files of pages that are no code in a site of 80s.
 fn publish_below_static(found: &mut FoundFiles) {
     let FoundFiles { files, stamps, special, code, problems, below_static, .. } = found;
-    let mut all: Vec<(SourceFile, FileStamp)> = files.drain(..).zip(stamps.drain(..)).collect();
+    let mut all: Vec<(SourceFile, SourceStamp)> = files.drain(..).zip(stamps.drain(..)).collect();
     let mut published = HashSet::new();
     for (key, stamp) in below_static.drain(..) {
         published.insert(relative(&key));
@@ -159,7 +159,7 @@ fn enter_content(found: &mut FoundFiles) {
 /// Keeps files and their stamps together.
 fn retain_files(
     files: &mut Vec<SourceFile>,
-    stamps: &mut Vec<FileStamp>,
+    stamps: &mut Vec<SourceStamp>,
     stays: &mut impl FnMut(&[u8]) -> bool,
 ) {
     let kept: Vec<bool> = files.iter().map(|file| stays(&file.key)).collect();
@@ -187,7 +187,7 @@ pub(crate) mod tests {
                 found.code.push(CodeFile { path: key.clone(), key });
             } else {
                 found.files.push(SourceFile { key, bytes: 0 });
-                found.stamps.push(FileStamp::default());
+                found.stamps.push(SourceStamp::default());
             }
         }
         found

@@ -35,10 +35,10 @@ use crate::reuse_in_kernel::{CarriedBody, KernelCopier};
 use crate::rules::Rules;
 use crate::site_code::SiteCode;
 use crate::summary::{CodingSummary, Slow, Summary};
-use crate::walk::file_stamp::FileStamp;
 use crate::walk::found_files::{SourceFile, relative};
 use crate::walk::name_globs::Globs;
 use crate::walk::open_source::OpenSource;
+use crate::walk::source_stamp::SourceStamp;
 use crate::walk::stat_cache::{FoundIn, StatCacheWriter};
 use crate::warning::Warning;
 
@@ -230,7 +230,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     fn content(
         &mut self,
         digest: Digest,
-        stamp: FileStamp,
+        stamp: SourceStamp,
         body: Body,
     ) -> Result<Result<ContentId, Reason>, BuildError> {
         let stored = self.writer.known(&digest);
@@ -309,7 +309,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     fn identity(
         &mut self,
         digest: &Digest,
-        stamp: FileStamp,
+        stamp: SourceStamp,
         body: Body,
     ) -> Result<Result<BodyRef, Reason>, BuildError> {
         match body {
@@ -357,7 +357,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Records the stamp of a file and the findings about its content, for the next build.
-    fn note(&mut self, file: usize, stamp: &FileStamp, found: &FoundIn) {
+    fn note(&mut self, file: usize, stamp: &SourceStamp, found: &FoundIn) {
         let Some(key) = self.files.get(file).map(|file| &*file.key) else { return };
         let added = self.stat_cache_writer.as_mut().map(|writer| writer.add(key, stamp, found));
         if added.is_some_and(|added| added.is_err()) {
@@ -446,7 +446,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
 fn stream<W: Write + Seek>(
     writer: &mut Writer<W>,
     digest: &Digest,
-    stamp: FileStamp,
+    stamp: SourceStamp,
     mut source: OpenSource,
 ) -> Result<Result<BodyRef, Reason>, BuildError> {
     let file = match source.rewind() {

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-use crate::walk::file_stamp::FileStamp;
+use crate::walk::source_stamp::SourceStamp;
 
 /// The part of a draft's name that marks it, and that no copy by a person has.
 const MARK: &str = ".draft-";
@@ -75,11 +75,11 @@ impl DraftFile {
     }
 
     /// Renames it to its final name durably, and returns the stamp of the file then.
-    pub(crate) fn publish(mut self) -> io::Result<FileStamp> {
+    pub(crate) fn publish(mut self) -> io::Result<SourceStamp> {
         self.file.sync_all()?;
         self.rename()?;
         File::open(folder_of(&self.path))?.sync_all()?;
-        Ok(FileStamp::of(&self.file.metadata()?))
+        Ok(SourceStamp::of(&self.file.metadata()?))
     }
 
     /// Renames it to its final name, without waiting for the disk.

@@ -27,9 +27,9 @@ use crate::report::page_assets::assets;
 use crate::reuse::{Distant, KnownForm, Reuse, Stock};
 use crate::reuse_in_kernel::CarriedBody;
 use crate::url_plan;
-use crate::walk::file_stamp::FileStamp;
 use crate::walk::found_files::{SourceFile, relative};
 use crate::walk::open_source::OpenSource;
+use crate::walk::source_stamp::SourceStamp;
 use crate::walk::stat_cache::{FoundIn, KnownFile};
 
 /// The state that all workers share.
@@ -40,7 +40,7 @@ pub(crate) struct BuildState<'a> {
     pub(crate) coding_rules: &'a CodingRules<'a>,
     pub(crate) reuse: Reuse,
     /// The stamp of each file during the walk.
-    pub(crate) stamps: Vec<FileStamp>,
+    pub(crate) stamps: Vec<SourceStamp>,
     /// Files that need not be read, by their number.
     pub(crate) known: Vec<KnownFile>,
     /// Whether the kernel copies bodies of the archive that is replaced.
@@ -58,7 +58,7 @@ pub(crate) struct BuildState<'a> {
 /// A file that was read, or need not be.
 pub(crate) struct ProcessedFile {
     pub(crate) found: FoundIn,
-    pub(crate) stamp: FileStamp,
+    pub(crate) stamp: SourceStamp,
     pub(crate) body: Body,
     /// Whether the file was not read.
     pub(crate) unread: bool,
@@ -113,13 +113,13 @@ struct UncodedContent<'a> {
     rank: usize,
     bytes: Bytes,
     found: FoundIn,
-    stamp: FileStamp,
+    stamp: SourceStamp,
     unread: bool,
 }
 
 impl ProcessedFile {
     /// Returns the product of a file that was read and is stored as it is.
-    fn without_codings(found: FoundIn, stamp: FileStamp, body: Body) -> ProcessedFile {
+    fn without_codings(found: FoundIn, stamp: SourceStamp, body: Body) -> ProcessedFile {
         ProcessedFile {
             found,
             stamp,

@@ -25,8 +25,8 @@ use crate::reuse::{Own, Useless};
 use crate::reuse_in_kernel::KernelCopier;
 use crate::summary::Summary;
 use crate::walk::file_metadata::{FileId, id_of};
-use crate::walk::file_stamp::FileStamp;
 use crate::walk::open_source::OpenSource;
+use crate::walk::source_stamp::SourceStamp;
 use crate::walk::stat_cache::{self, StatCache, StatCacheWriter};
 use crate::warning::Warning;
 
@@ -103,7 +103,7 @@ pub(crate) fn published<T, E: From<BuildError>>(
     out: &Path,
     force: bool,
     write: impl FnOnce(&File, &Path) -> Result<T, E>,
-) -> Result<(T, FileStamp), E> {
+) -> Result<(T, SourceStamp), E> {
     let place = OutputPath::find(out, force)?;
     let out = place.path();
     // First: drafts that were left behind may have filled the disk.

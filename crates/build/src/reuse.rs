@@ -25,7 +25,7 @@ use crate::decode::decodes_to;
 use crate::encode::{Encoded, largest_kept};
 use crate::limits::{PIECE_BYTES, RUN_BYTES, RUN_GAP_BYTES};
 use crate::reuse_in_kernel::CarriedBody;
-use crate::walk::file_stamp::FileStamp;
+use crate::walk::source_stamp::SourceStamp;
 
 /// Older archives, the best first.
 #[derive(Default)]
@@ -45,7 +45,7 @@ struct Old {
     /// bodies need no proof.
     own: bool,
     /// Its stamp when it was opened.
-    stamp: FileStamp,
+    stamp: SourceStamp,
     /// Whether that is the stamp that the earlier build left: the file has not been written to
     /// since.
     untouched: bool,
@@ -56,7 +56,7 @@ struct Old {
 pub(crate) struct Own {
     pub(crate) digest: Digest,
     /// The stamp of the file when it had its name.
-    pub(crate) stamp: FileStamp,
+    pub(crate) stamp: SourceStamp,
 }
 
 /// A body of an older archive.
@@ -125,7 +125,7 @@ impl Reuse {
     }
 
     /// Returns the first archive and its stamp, if its bodies can be carried over.
-    pub(crate) fn carries(&self) -> Option<(Arc<File>, FileStamp)> {
+    pub(crate) fn carries(&self) -> Option<(Arc<File>, SourceStamp)> {
         let first = self.archives.first().filter(|old| old.untouched)?;
         Some((Arc::clone(&first.file), first.stamp))
     }
@@ -253,7 +253,7 @@ impl Stock {
 
 impl Old {
     fn open(file: File, own: Option<Own>) -> Result<Old, Useless> {
-        let stamp = FileStamp::of(&file.metadata().map_err(Useless::Unreadable)?);
+        let stamp = SourceStamp::of(&file.metadata().map_err(Useless::Unreadable)?);
         let file_bytes = stamp.bytes;
         let mut page =
             vec![0; SectionTable::BYTES.min(usize::try_from(file_bytes).unwrap_or(usize::MAX))];

@@ -17,7 +17,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
 use crate::limits::{CARRIED_PIECE_BYTES, PIECE_BYTES};
-use crate::walk::file_stamp::FileStamp;
+use crate::walk::source_stamp::SourceStamp;
 
 /// A body that need not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) struct KernelCopier {
     thread: Option<JoinHandle<io::Result<()>>>,
     from: Arc<File>,
     /// The stamp of the old archive when it was opened.
-    stamp: FileStamp,
+    stamp: SourceStamp,
     /// The number of its names.
     links: u64,
     to: Arc<File>,
@@ -66,7 +66,7 @@ const WAITING_RUNS: usize = 1024;
 
 impl KernelCopier {
     /// Returns `None` when the system refuses a resource that this needs.
-    pub(crate) fn start(from: Arc<File>, stamp: FileStamp, to: File) -> Option<KernelCopier> {
+    pub(crate) fn start(from: Arc<File>, stamp: SourceStamp, to: File) -> Option<KernelCopier> {
         let links = from.metadata().ok()?.nlink();
         let (sender, receiver) = sync_channel(WAITING_RUNS);
         let to = Arc::new(to);
@@ -117,7 +117,7 @@ impl KernelCopier {
         self.join()?;
         rest?;
         let metadata = self.from.metadata()?;
-        let now = FileStamp::of(&metadata);
+        let now = SourceStamp::of(&metadata);
         // Another build to the same place takes its name from it, which is a change of its own.
         let was_replaced =
             || metadata.nlink() < self.links.max(1) && now.is_content_of(&self.stamp);
@@ -285,7 +285,7 @@ mod tests {
     fn an_archive_that_ends_early_or_changes_is_an_error() {
         let ((old, from), (new, to)) = (file("carry-old"), file("carry-new"));
         from.write_all_at(b"0123456789", 0).unwrap();
-        let stamp = FileStamp::of(&from.metadata().unwrap());
+        let stamp = SourceStamp::of(&from.metadata().unwrap());
         let from = Arc::new(from);
         let start =
             || KernelCopier::start(Arc::clone(&from), stamp, to.try_clone().unwrap()).unwrap();
@@ -309,7 +309,7 @@ mod tests {
     fn an_archive_that_is_replaced_is_still_what_it_was() {
         let ((old, from), (new, to)) = (file("carry-replaced"), file("carry-by"));
         from.write_all_at(b"0123456789", 0).unwrap();
-        let stamp = FileStamp::of(&from.metadata().unwrap());
+        let stamp = SourceStamp::of(&from.metadata().unwrap());
         let mut copier =
             KernelCopier::start(Arc::new(from), stamp, to.try_clone().unwrap()).unwrap();
         std::fs::remove_file(old).unwrap();

@@ -9,13 +9,13 @@
 
 pub(crate) mod file_metadata;
 pub(crate) mod file_names;
-pub(crate) mod file_stamp;
 mod folder_reader;
 pub(crate) mod found_files;
 pub(crate) mod name_filter;
 pub(crate) mod name_globs;
 pub(crate) mod open_source;
 mod read_ahead;
+pub(crate) mod source_stamp;
 pub(crate) mod stat_cache;
 
 use std::collections::HashSet;

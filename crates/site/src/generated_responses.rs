@@ -11,7 +11,7 @@ use pinion_http::request::RequestHead;
 
 use crate::field_rules::{FieldSort, SentPage, append_decoded, append_path};
 use crate::request_buffers::{RequestBuffers, ResponseBuffers};
-use crate::response::Lookup;
+use crate::response::SiteLookup;
 
 /// The methods that every resource of a site supports (RFC 9110 §9.1: GET and HEAD at least).
 pub(crate) const ALLOW: &[u8] = b"GET, HEAD, OPTIONS";
@@ -109,7 +109,7 @@ impl<'x> StoredErrorPage<'x> {
 /// Returns the response with the page of a status for a request, in the format that the client
 /// prefers, with the fields of the archive and of the rules for the path.
 pub(crate) fn error<'x>(
-    lookup: &Lookup<'_, 'x>,
+    lookup: &SiteLookup<'_, 'x>,
     status: u16,
     buffers: ResponseBuffers<'x>,
 ) -> Prepared<'x> {
@@ -119,7 +119,7 @@ pub(crate) fn error<'x>(
 
 /// Returns the response of [`error`] for a client that prefers this format.
 pub(crate) fn error_in_format<'x>(
-    lookup: &Lookup<'_, 'x>,
+    lookup: &SiteLookup<'_, 'x>,
     status: u16,
     error_format: ErrorFormat,
     buffers: ResponseBuffers<'x>,
@@ -211,7 +211,7 @@ fn missing_page(target: &[u8]) -> SentPage<'_> {
 /// Returns whether the content of an entry, which would be sent with the status of an error, gives
 /// way to problem details.
 pub(crate) fn gives_way_to_problem_details(
-    lookup: &Lookup<'_, '_>,
+    lookup: &SiteLookup<'_, '_>,
     status: u16,
     block: &SharedBlock<'_>,
 ) -> bool {
@@ -253,7 +253,7 @@ pub fn error_in_format_for<'x>(
     head: &RequestHead<'x>,
     request_buffers: &'x mut RequestBuffers,
 ) -> ErrorResponse<'x> {
-    let lookup = Lookup { archive: *archive, head, now: 0 };
+    let lookup = SiteLookup { archive: *archive, head, now: 0 };
     let RequestBuffers { text, path, fields, .. } = request_buffers;
     let buffers = ResponseBuffers { text, decoded: path, target: b"", fields };
     error_in_format(&lookup, status, error_format, buffers)
@@ -266,13 +266,16 @@ pub fn options_for<'x>(
     head: &RequestHead<'x>,
     request_buffers: &'x mut RequestBuffers,
 ) -> Prepared<'x> {
-    let lookup = Lookup { archive: *archive, head, now: 0 };
+    let lookup = SiteLookup { archive: *archive, head, now: 0 };
     let RequestBuffers { text, path, fields, .. } = request_buffers;
     options(&lookup, ResponseBuffers { text, decoded: path, target: b"", fields })
 }
 
 /// Returns the response to OPTIONS for a resource (RFC 9110 §9.3.7).
-pub(crate) fn options<'x>(lookup: &Lookup<'_, 'x>, buffers: ResponseBuffers<'x>) -> Prepared<'x> {
+pub(crate) fn options<'x>(
+    lookup: &SiteLookup<'_, 'x>,
+    buffers: ResponseBuffers<'x>,
+) -> Prepared<'x> {
     let block = generated_block(&lookup.archive);
     let sent = missing_page(buffers.target);
     let block = buffers.apply(lookup, block, FieldSort::NoContent, sent);

@@ -13,7 +13,7 @@ use pinion_http::target::{escape, is_path_byte};
 use crate::generated_responses::{self, generated_block};
 use crate::request_buffers::{Pieces, RequestBuffers, ResponseBuffers};
 use crate::resource_response::{self, SelectedRepresentation, UnappliedRules};
-use crate::response::Lookup;
+use crate::response::SiteLookup;
 
 /// A file, as it was when it was opened.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ pub fn live_response<'x>(
     request_buffers: &'x mut RequestBuffers,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
-    let lookup = Lookup { archive: *archive, head, now };
+    let lookup = SiteLookup { archive: *archive, head, now };
     let RequestBuffers { text, path, fields, live, .. } = request_buffers;
     let (lines, buffers) = (live, ResponseBuffers { text, decoded: path, target: b"", fields });
     match head.method {
@@ -144,7 +144,7 @@ pub fn sent_file_response<'x>(
     request_buffers: &'x mut RequestBuffers,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
-    let lookup = Lookup { archive: *archive, head, now };
+    let lookup = SiteLookup { archive: *archive, head, now };
     let RequestBuffers { text, path, fields, .. } = request_buffers;
     let buffers = ResponseBuffers { text, decoded: path, target: b"", fields };
     let shared = SharedBlock::of_lines(file.fields, file.not_modified_fields, file.type_line_bytes);
@@ -191,7 +191,7 @@ pub fn live_slash_redirect<'x>(
     head: &RequestHead<'x>,
     request_buffers: &'x mut RequestBuffers,
 ) -> Prepared<'x> {
-    let lookup = Lookup { archive: *archive, head, now: 0 };
+    let lookup = SiteLookup { archive: *archive, head, now: 0 };
     let RequestBuffers { text, path, fields, .. } = request_buffers;
     text.clear();
     if let Ok(decoded) = head.target.decoded_path(path) {

@@ -8,7 +8,7 @@ use pinion_http::limits::{RANGES_MAX, TARGET_MAX_BYTES};
 use pinion_http::prepared::Piece;
 
 use crate::field_rules::{FieldBuffers, FieldSort, SentPage};
-use crate::response::Lookup;
+use crate::response::SiteLookup;
 use crate::rule_target::LOCATION_MAX_BYTES;
 
 /// The most text of one response: a decoded path of the longest target with every byte escaped, and
@@ -81,12 +81,12 @@ impl<'x> ResponseBuffers<'x> {
     /// [`FieldBuffers::apply`].
     pub(crate) fn apply(
         self,
-        lookup: &Lookup<'_, 'x>,
+        lookup: &SiteLookup<'_, 'x>,
         block: SharedBlock<'x>,
         sort: FieldSort,
         sent: SentPage<'_>,
     ) -> SharedBlock<'x> {
-        let Lookup { archive, head, .. } = lookup;
+        let SiteLookup { archive, head, .. } = lookup;
         self.fields.apply(archive, head, block, sort, sent, self.decoded)
     }
 }

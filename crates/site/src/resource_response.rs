@@ -15,7 +15,7 @@ use crate::field_rules::{FieldSort, SentPage};
 use crate::generated_responses;
 use crate::multipart_ranges;
 use crate::request_buffers::{Pieces, ResponseBuffers};
-use crate::response::Lookup;
+use crate::response::SiteLookup;
 
 /// The selected representation, and the facts for its response.
 #[derive(Clone, Copy)]
@@ -49,7 +49,7 @@ pub(crate) enum UnappliedRules<'k> {
 /// is larger than registers, and each return would copy it.
 #[inline(always)]
 pub(crate) fn response<'x>(
-    lookup: &Lookup<'_, 'x>,
+    lookup: &SiteLookup<'_, 'x>,
     entry: Entry<'x>,
     selected: SelectedRepresentation<'x>,
     buffers: ResponseBuffers<'x>,
@@ -64,7 +64,7 @@ pub(crate) fn response<'x>(
 
 /// Returns the response to GET or HEAD of a path for which another page is sent.
 pub(crate) fn stand_in<'x>(
-    lookup: &Lookup<'_, 'x>,
+    lookup: &SiteLookup<'_, 'x>,
     entry: Entry<'x>,
     selected: SelectedRepresentation<'x>,
     buffers: ResponseBuffers<'x>,
@@ -82,7 +82,7 @@ pub(crate) fn stand_in<'x>(
 
 /// Returns the content of an entry with the status of an error.
 pub(crate) fn page<'x>(
-    lookup: &Lookup<'_, 'x>,
+    lookup: &SiteLookup<'_, 'x>,
     entry: Entry<'x>,
     selected: SelectedRepresentation<'x>,
     status: u16,
@@ -110,11 +110,11 @@ fn sent_page<'k>(entry: &Entry<'_>, target: &'k [u8]) -> SentPage<'k> {
 
 #[inline(always)]
 fn validators<'x>(
-    lookup: &Lookup<'_, 'x>,
+    lookup: &SiteLookup<'_, 'x>,
     entry: &Entry<'x>,
     selected: &SelectedRepresentation<'x>,
 ) -> Validators<'x> {
-    let Lookup { archive, now, .. } = lookup;
+    let SiteLookup { archive, now, .. } = lookup;
     Validators {
         etag: archive.tells_etags().then_some(selected.boundary),
         // RFC 9110 §8.8.2.1: no date later than that of the message.
@@ -124,7 +124,7 @@ fn validators<'x>(
 
 /// Returns whether every response to the request is the whole representation.
 #[inline(always)]
-pub(crate) fn is_unconditional(lookup: &Lookup<'_, '_>, status: u16) -> bool {
+pub(crate) fn is_unconditional(lookup: &SiteLookup<'_, '_>, status: u16) -> bool {
     // RFC 9110 §13.2.1: preconditions apply only to responses that would be a 2xx.
     !lookup.head.known.has_any(CONDITIONAL) || !(200..=299).contains(&status)
 }
@@ -140,14 +140,14 @@ const CONDITIONAL: &[KnownField] = &[
 
 /// Returns the response to a request with preconditions or a range.
 pub(crate) fn conditional_response<'x>(
-    lookup: &Lookup<'_, 'x>,
+    lookup: &SiteLookup<'_, 'x>,
     validators: &Validators<'x>,
     mut selected: SelectedRepresentation<'x>,
     rules: UnappliedRules<'_>,
     buffers: ResponseBuffers<'x>,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
-    let Lookup { archive, now, .. } = lookup;
+    let SiteLookup { archive, now, .. } = lookup;
     let head = lookup.head;
     let verdict = conditional::evaluate(head, validators, *now);
     if verdict == PreconditionVerdict::PreconditionFailed {
@@ -223,10 +223,10 @@ pub(crate) fn part<'x>(location: BodyLocation, range: ByteRange) -> Piece<'x> {
 /// Selects the representation that is sent.
 #[inline(always)]
 pub(crate) fn select<'x>(
-    lookup: &Lookup<'_, 'x>,
+    lookup: &SiteLookup<'_, 'x>,
     entry: &Entry<'x>,
 ) -> Result<SelectedRepresentation<'x>, Damage> {
-    let Lookup { archive, head, .. } = lookup;
+    let SiteLookup { archive, head, .. } = lookup;
     let available = entry.representations().map(|form| (form.coding(), form.bytes()));
     let rank = if entry.has_choice() {
         let accepted = negotiate::accepted(head.values(KnownField::AcceptEncoding));

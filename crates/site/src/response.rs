@@ -18,7 +18,7 @@ use crate::trace::{LookupOutcome, LookupStep, Trace, Untraced};
 
 /// The inputs of a lookup and of the response to it.
 #[derive(Clone, Copy)]
-pub(crate) struct Lookup<'q, 'x> {
+pub(crate) struct SiteLookup<'q, 'x> {
     pub(crate) archive: Archive<'x>,
     pub(crate) head: &'q RequestHead<'x>,
     pub(crate) now: UnixSeconds,
@@ -52,7 +52,7 @@ pub fn respond_traced<'x>(
     trace: impl Trace,
 ) -> Prepared<'x> {
     request_buffers.damage = None;
-    let lookup = Lookup { archive: *archive, head, now };
+    let lookup = SiteLookup { archive: *archive, head, now };
     // RFC 9110 §9.3.6: a server without tunnels responds 501, for any target.
     if head.method == Method::Connect {
         return generated_responses::pathless_error(501, archive, head);
@@ -88,7 +88,7 @@ pub fn respond_traced<'x>(
 /// Returns the 500 for damage that was found.
 #[cold]
 fn damaged<'x>(
-    lookup: &Lookup<'_, 'x>,
+    lookup: &SiteLookup<'_, 'x>,
     found: Damage,
     damage: &mut Option<Damage>,
     buffers: ResponseBuffers<'x>,
@@ -100,7 +100,7 @@ fn damaged<'x>(
 /// Returns the response to a request that does not read a resource under its own path.
 #[inline(never)]
 fn other_response<'x>(
-    lookup: &Lookup<'_, 'x>,
+    lookup: &SiteLookup<'_, 'x>,
     outcome: LookupOutcome,
     entry: Option<Entry<'x>>,
     damage: &mut Option<Damage>,
@@ -156,7 +156,7 @@ fn other_response<'x>(
 
 /// Returns a 308 to the slash form that exists, with the query (RFC 9110 §15.4.9).
 pub(crate) fn slash_redirect<'x>(
-    lookup: &Lookup<'_, 'x>,
+    lookup: &SiteLookup<'_, 'x>,
     buffers: ResponseBuffers<'x>,
 ) -> Prepared<'x> {
     let (text, shared) = buffers.of_redirect(lookup);
@@ -166,7 +166,7 @@ pub(crate) fn slash_redirect<'x>(
 
 /// Returns a redirect to the location that a rule has left in `text`.
 fn rule_redirect<'x>(
-    lookup: &Lookup<'_, 'x>,
+    lookup: &SiteLookup<'_, 'x>,
     status: u16,
     buffers: ResponseBuffers<'x>,
 ) -> Prepared<'x> {
@@ -187,7 +187,7 @@ fn empty_redirect<'x>(
 impl<'x> ResponseBuffers<'x> {
     /// Returns the text that has the location of a redirect without an entry, and the fields that
     /// the site has for such responses.
-    fn of_redirect(self, lookup: &Lookup<'_, 'x>) -> (&'x mut Vec<u8>, SharedFields<'x>) {
+    fn of_redirect(self, lookup: &SiteLookup<'_, 'x>) -> (&'x mut Vec<u8>, SharedFields<'x>) {
         let archive = &lookup.archive;
         let block = archive.shared_for(Role::SlashRedirect);
         let block = block.unwrap_or_else(|| generated_responses::generated_block(archive));
@@ -200,7 +200,7 @@ impl<'x> ResponseBuffers<'x> {
 
 /// Returns the response of a redirect entry: its own fields and, if it has one, its own body.
 fn redirect<'x>(
-    lookup: &Lookup<'_, 'x>,
+    lookup: &SiteLookup<'_, 'x>,
     entry: Entry<'x>,
     damage: &mut Option<Damage>,
     buffers: ResponseBuffers<'x>,

@@ -14,9 +14,9 @@ use crate::limits::{FILES_MAX, NAMES_UNASKED};
 use crate::progress::Progress;
 use crate::walk::file_metadata::{FileId, followed, id, is_of_kernel};
 use crate::walk::file_names::{is_code, rules_file};
-use crate::walk::file_stamp::FileStamp;
 use crate::walk::found_files::{PageBelowStatic, relative};
 use crate::walk::name_filter::{FileVerdict, NameFilter};
+use crate::walk::source_stamp::SourceStamp;
 
 /// The content of a folder.
 #[derive(Default)]
@@ -48,7 +48,7 @@ pub(super) struct SiteName {
 
 /// Whether a name is that of a file or of a folder.
 pub(super) enum NameKind {
-    File(FileStamp),
+    File(SourceStamp),
     Folder(FileId),
 }
 
@@ -150,7 +150,7 @@ impl FolderReader<'_> {
             content.skipped.push(relative(&key));
             return None;
         } else {
-            NameKind::File(FileStamp::of(&metadata))
+            NameKind::File(SourceStamp::of(&metadata))
         };
         Some(SiteName { sorted_as, kind })
     }
@@ -194,7 +194,7 @@ impl FolderReader<'_> {
         match followed(entry) {
             Ok(metadata) if metadata.is_dir() || self.left_out.contains(&id(&metadata)) => {}
             found => {
-                let stamp = found.map(|metadata| FileStamp::of(&metadata));
+                let stamp = found.map(|metadata| SourceStamp::of(&metadata));
                 content.below_static.push((key.into(), stamp));
             }
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::dynamic_site::CodeFile;
 use crate::error::{FileProblem, Reason};
-use crate::walk::file_stamp::FileStamp;
+use crate::walk::source_stamp::SourceStamp;
 
 /// A regular file of the site.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) struct SourceFile {
 
 /// A file that is a page by its name and lies below a folder `static/`: its key, and its stamp
 /// during the walk.
-pub(crate) type PageBelowStatic = (Box<[u8]>, Result<FileStamp, Reason>);
+pub(crate) type PageBelowStatic = (Box<[u8]>, Result<SourceStamp, Reason>);
 
 /// The files of a folder: as they lie there after a walk, or as the site has them once they are
 /// arranged.
@@ -28,7 +28,7 @@ pub(crate) struct FoundFiles {
     /// Sorted by key.
     pub(crate) files: Vec<SourceFile>,
     /// The stamp of each of them during the walk.
-    pub(crate) stamps: Vec<FileStamp>,
+    pub(crate) stamps: Vec<SourceStamp>,
     /// Folders entered.
     pub(crate) folders: u64,
     pub(crate) skipped: Vec<PathBuf>,

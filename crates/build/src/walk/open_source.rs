@@ -12,12 +12,12 @@ use rustix::fs::OFlags;
 
 use crate::error::Reason;
 use crate::limits::PIECE_BYTES;
-use crate::walk::file_stamp::FileStamp;
+use crate::walk::source_stamp::SourceStamp;
 
 /// An open regular file and its stamp when it was opened.
 pub(crate) struct OpenSource {
     file: File,
-    stamp: FileStamp,
+    stamp: SourceStamp,
 }
 
 impl OpenSource {
@@ -34,7 +34,7 @@ impl OpenSource {
         Ok(OpenSource { file, stamp })
     }
 
-    pub(crate) fn stamp(&self) -> FileStamp {
+    pub(crate) fn stamp(&self) -> SourceStamp {
         self.stamp
     }
 
@@ -128,12 +128,12 @@ impl OpenSource {
     }
 }
 
-fn stamp(file: &File) -> Result<FileStamp, Reason> {
+fn stamp(file: &File) -> Result<SourceStamp, Reason> {
     let metadata = file.metadata().map_err(Reason::Unreadable)?;
     if !metadata.is_file() {
         return Err(Reason::Changed);
     }
-    Ok(FileStamp::of(&metadata))
+    Ok(SourceStamp::of(&metadata))
 }
 
 #[cfg(test)]

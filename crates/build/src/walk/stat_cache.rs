@@ -29,9 +29,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::limits::{RACY_SECONDS, STAT_CACHE_MAX_BYTES};
 use crate::media::{self, MediaType};
 use crate::reuse::{Own, Reuse, Spot};
-use crate::walk::file_stamp::FileStamp;
 use crate::walk::found_files::SourceFile;
 use crate::walk::open_source::OpenSource;
+use crate::walk::source_stamp::SourceStamp;
 
 /// The last byte is the version: it changes with the rows, and with the findings about a file.
 const MAGIC: [u8; 8] = *b"\x89PISTAT\x04";
@@ -168,7 +168,7 @@ impl StatCache {
     pub(crate) fn known(
         &self,
         files: &[SourceFile],
-        stamps: &[FileStamp],
+        stamps: &[SourceStamp],
         reuse: &Reuse,
     ) -> Vec<KnownFile> {
         let essences = media::essences();
@@ -195,7 +195,7 @@ impl StatCache {
 struct CachedFile<'a> {
     key: &'a [u8],
     essence: &'a [u8],
-    stamp: FileStamp,
+    stamp: SourceStamp,
     /// The findings, with a media type that has no essence.
     found: FoundIn,
 }
@@ -228,7 +228,7 @@ fn next<'a>(rest: &mut &'a [u8]) -> Option<CachedFile<'a>> {
 }
 
 impl StampRow {
-    fn of(stamp: &FileStamp) -> StampRow {
+    fn of(stamp: &SourceStamp) -> StampRow {
         StampRow {
             device: stamp.device.into(),
             inode: stamp.inode.into(),
@@ -240,8 +240,8 @@ impl StampRow {
         }
     }
 
-    fn stamp(&self) -> FileStamp {
-        FileStamp {
+    fn stamp(&self) -> SourceStamp {
+        SourceStamp {
             device: self.device.get(),
             inode: self.inode.get(),
             bytes: self.bytes.get(),
@@ -266,9 +266,9 @@ struct Hashed {
 }
 
 impl StatCacheWriter {
-    /// Begins the stat cache on an empty file. Files that changed when the build had `began`, or shortly
-    /// before, get no row: they may have changed again within the same tick of the file system's
-    /// clock.
+    /// Begins the stat cache on an empty file. Files that changed when the build had `began`, or
+    /// shortly before, get no row: they may have changed again within the same tick of the file
+    /// system's clock.
     pub(crate) fn new(file: File, began: UnixSeconds) -> io::Result<StatCacheWriter> {
         let mut out = BufWriter::new(Hashed { file, hasher: blake3::Hasher::new() });
         out.write_all(&MAGIC)?;
@@ -276,7 +276,12 @@ impl StatCacheWriter {
     }
 
     /// Records a file. Rows come in the order of their keys.
-    pub(crate) fn add(&mut self, key: &[u8], stamp: &FileStamp, found: &FoundIn) -> io::Result<()> {
+    pub(crate) fn add(
+        &mut self,
+        key: &[u8],
+        stamp: &SourceStamp,
+        found: &FoundIn,
+    ) -> io::Result<()> {
         let FoundIn { digest, media, archive, by_content, by_rule, is_decoded } = *found;
         let settled = self.began.saturating_sub(RACY_SECONDS);
         let (Ok(key_bytes), Ok(essence_bytes)) =

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 /// The attributes that distinguish one state of a file from another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FileStamp {
+pub(crate) struct SourceStamp {
     pub(crate) bytes: u64,
     /// Modification time, Unix seconds.
     pub(crate) modified: i64,
@@ -19,11 +19,11 @@ pub(crate) struct FileStamp {
     pub(crate) inode: u64,
 }
 
-impl FileStamp {
-    pub(crate) fn of(metadata: &Metadata) -> FileStamp {
+impl SourceStamp {
+    pub(crate) fn of(metadata: &Metadata) -> SourceStamp {
         // Nanoseconds are less than a second; the fields of the kernel's structure are larger.
         let ns = |ns: i64| u32::try_from(ns).unwrap_or_default();
-        FileStamp {
+        SourceStamp {
             bytes: metadata.len(),
             modified: metadata.mtime(),
             modified_ns: ns(metadata.mtime_nsec()),
@@ -36,7 +36,7 @@ impl FileStamp {
 
     /// Returns whether the content is the same, as far as a program that writes it leaves a trace.
     /// Another name for the file, or other permissions, change its status and not its content.
-    pub(crate) fn is_content_of(&self, other: &FileStamp) -> bool {
+    pub(crate) fn is_content_of(&self, other: &SourceStamp) -> bool {
         (self.bytes, self.modified, self.modified_ns)
             == (other.bytes, other.modified, other.modified_ns)
     }
