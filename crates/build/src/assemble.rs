@@ -20,7 +20,7 @@ use pinion_archive::{BodyRef, Digest, External, NewOrigin, WriteError, Writer};
 use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
 
-use crate::assemble::stored_contents::{ContentForm, ContentId, Contents};
+use crate::assemble::stored_contents::{ContentForm, ContentId, StoredContents};
 use crate::coding_rules::{CodingListId, CodingRules};
 use crate::codings::{self, CodingLevel};
 use crate::error::{BuildError, FileProblem, Reason};
@@ -28,9 +28,9 @@ use crate::fields::FieldBlocks;
 use crate::limits::{HELD_MAX_BYTES, MODIFIED_MIN, SLOWEST};
 use crate::media::{MediaType, is_packed};
 use crate::options::Options;
-use crate::process_file::{Body, Coded, Codings, ProcessedFile, Tried};
+use crate::process_file::{CodedBody, ContentBody, FileCodings, ProcessedFile, TriedCoding};
 use crate::report::{BuildReport, FileReport};
-use crate::reuse::Reuse;
+use crate::reuse::ReusableArchives;
 use crate::reuse_in_kernel::{CarriedBody, KernelCopier};
 use crate::rules::Rules;
 use crate::site_code::SiteCode;
@@ -53,7 +53,7 @@ pub(crate) struct Assembly<'a, W: Write + Seek> {
     /// The prefix of the keys of files, below the source.
     pub(crate) content: &'static str,
     fields: FieldBlocks<'a>,
-    contents: Contents,
+    contents: StoredContents,
     resources: Vec<Resource>,
     /// Folders that are listed, by their place in the plan of all keys: as a page and as JSON.
     listings: Vec<[Resource; 2]>,
@@ -133,7 +133,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             writer,
             content: "",
             fields,
-            contents: Contents::default(),
+            contents: StoredContents::default(),
             resources: Vec::new(),
             listings: Vec::new(),
             types: Vec::new(),
@@ -150,7 +150,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Makes room for as many bodies as there were the last time, but no more than there can be.
-    pub(crate) fn expect(&mut self, reuse: &Reuse, coding_rules: &CodingRules<'_>) {
+    pub(crate) fn expect(&mut self, reuse: &ReusableArchives, coding_rules: &CodingRules<'_>) {
         let most = self.files.len().saturating_mul(coding_rules.most_forms());
         self.writer.expect_bodies(reuse.bodies().min(most));
     }
@@ -191,7 +191,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     ) -> Result<Result<(), Reason>, BuildError> {
         let ProcessedFile { found, stamp, body, unread, codings, encoding, assets } = product;
         let FoundIn { media, digest, by_content, .. } = found;
-        let in_archive = !matches!(body, Body::External(_));
+        let in_archive = !matches!(body, ContentBody::External(_));
         if in_archive && stamp.bytes > HELD_MAX_BYTES && !is_packed(media.essence) {
             self.summary.warnings.push(Warning::TooLargeToEncode(self.path(file)));
         }
@@ -231,7 +231,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         &mut self,
         digest: Digest,
         stamp: SourceStamp,
-        body: Body,
+        body: ContentBody,
     ) -> Result<Result<ContentId, Reason>, BuildError> {
         let stored = self.writer.known(&digest);
         if let Some(known) = self.contents.find(stored, &digest) {
@@ -251,12 +251,12 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         &mut self,
         content: ContentId,
         bytes: u64,
-        codings: Codings,
+        codings: FileCodings,
     ) -> Result<Option<CodingListId>, WriteError> {
         let (list, tried) = match codings {
-            Codings::Untried => return Ok(None),
-            Codings::Earlier(list) => (list, Vec::new()),
-            Codings::Tried(list, tried) => (list, tried),
+            FileCodings::Untried => return Ok(None),
+            FileCodings::Earlier(list) => (list, Vec::new()),
+            FileCodings::Tried(list, tried) => (list, tried),
         };
         if let Some(known) = self.contents.forms(content, list) {
             let coded = known.iter().map(|form| self.writer.bytes_of(form.body));
@@ -264,7 +264,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             return Ok(Some(list));
         }
         let mut forms = Vec::with_capacity(tried.len());
-        for Tried { choice, form, reused } in tried {
+        for TriedCoding { choice, form, reused } in tried {
             self.summary.reused_codings += u64::from(reused);
             let stored = match form {
                 Some(coded) => Some(self.form(choice, bytes, &coded)?),
@@ -291,11 +291,11 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         &mut self,
         choice: CodingLevel,
         bytes: u64,
-        coded: &Coded,
+        coded: &CodedBody,
     ) -> Result<ContentForm, WriteError> {
         let body = match coded {
-            Coded::Held(encoded) => self.writer.body(&encoded.digest, &encoded.stored)?,
-            Coded::Carried(body) => self.carry(body)?,
+            CodedBody::Held(encoded) => self.writer.body(&encoded.digest, &encoded.stored)?,
+            CodedBody::Carried(body) => self.carry(body)?,
         };
         if let Some(count) = self.summary.codings.iter_mut().find(|count| count.choice == choice) {
             count.bodies += 1;
@@ -310,17 +310,17 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         &mut self,
         digest: &Digest,
         stamp: SourceStamp,
-        body: Body,
+        body: ContentBody,
     ) -> Result<Result<BodyRef, Reason>, BuildError> {
         match body {
-            Body::Held(content) => Ok(Ok(self.writer.body(digest, &content)?)),
-            Body::Streamed(source) => stream(&mut self.writer, digest, stamp, source),
-            Body::Distant(mut older) => {
+            ContentBody::Held(content) => Ok(Ok(self.writer.body(digest, &content)?)),
+            ContentBody::Streamed(source) => stream(&mut self.writer, digest, stamp, source),
+            ContentBody::Distant(mut older) => {
                 let body = self.writer.body_from(digest, stamp.bytes, &mut older);
                 streamed(body)
             }
-            Body::Carried(body) => Ok(Ok(self.carry(&body)?)),
-            Body::External(source) => {
+            ContentBody::Carried(body) => Ok(Ok(self.carry(&body)?)),
+            ContentBody::External(source) => {
                 let modified_ns = stamp.modified_in_ns();
                 let body = self.writer.external(External { bytes: stamp.bytes, modified_ns })?;
                 self.externals.push(source.into_file());

@@ -18,10 +18,10 @@ use crate::error::BuildError;
 use crate::file_batches::process_files;
 use crate::name_warnings::name_warnings;
 use crate::options::Options;
-use crate::precompressed::Precompressed;
+use crate::precompressed::PrecompressedFiles;
 use crate::process_file::{BuildState, EncodingClaims};
 use crate::progress::{Progress, WorkMeter};
-use crate::reuse::Reuse;
+use crate::reuse::ReusableArchives;
 use crate::reuse_in_kernel::KernelCopier;
 use crate::rules::Rules;
 use crate::site_code::{self, SiteCode};
@@ -32,7 +32,7 @@ use crate::walk::file_metadata::FileId;
 use crate::walk::found_files::{FoundFiles, SourceFile};
 use crate::walk::name_filter::NameFilter;
 use crate::walk::stat_cache::{KnownFile, StatCache, StatCacheWriter};
-use crate::walk::{Selection, walk};
+use crate::walk::{FileSelection, walk};
 use crate::warning::Warning;
 
 /// An archive that was built.
@@ -82,7 +82,7 @@ pub fn build_nothing<W: Write + Seek>(options: &Options, out: W) -> Result<Built
 pub(crate) struct ReusableParts<'a> {
     /// The archives whose assets are carried over.
     pub(crate) earlier: Earlier<'a>,
-    pub(crate) reuse: Reuse,
+    pub(crate) reuse: ReusableArchives,
     /// Copies bodies from the first of the archives that are reused to the output.
     pub(crate) kernel_copier: Option<KernelCopier>,
     /// The stamps of the files at the last build.
@@ -144,7 +144,7 @@ pub(crate) fn build_reusing<'a, W: Write + Seek>(
         copies_in_kernel,
         is_lost: is_lost.into(),
         claims: EncodingClaims::default(),
-        precompressed: Precompressed::of(files, &rules.fields),
+        precompressed: PrecompressedFiles::of(files, &rules.fields),
         meter: WorkMeter::new(progress),
     };
     process_files(&state, workers, files, &mut assembly, progress)?;
@@ -172,7 +172,7 @@ pub(crate) fn find_files(
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<FoundFiles, BuildError> {
-    let found = walk(source, Selection { names, left_out }, threads, progress)?;
+    let found = walk(source, FileSelection { names, left_out }, threads, progress)?;
     arrange(source, found, options.compat_80s)
 }
 
@@ -217,7 +217,7 @@ fn early_warnings(
 fn unchanged_files(
     stat_cache: Option<StatCache>,
     found: &FoundFiles,
-    reuse: &Reuse,
+    reuse: &ReusableArchives,
 ) -> Vec<KnownFile> {
     stat_cache.map(|cache| cache.known(&found.files, &found.stamps, reuse)).unwrap_or_default()
 }

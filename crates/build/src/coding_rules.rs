@@ -24,10 +24,10 @@ impl CodingListId {
 /// The lists of a build.
 pub(crate) struct CodingRules<'a> {
     default: &'a [CodingLevel],
-    overrides: Vec<Override<'a>>,
+    overrides: Vec<CodingOverride<'a>>,
 }
 
-struct Override<'a> {
+struct CodingOverride<'a> {
     given: &'a CodingsFor,
     glob: GlobMatcher,
     of_paths: bool,
@@ -40,7 +40,7 @@ impl<'a> CodingRules<'a> {
     pub(crate) fn new(options: &'a Options) -> Result<CodingRules<'a>, BuildError> {
         let wrong = |what| BuildError::Glob { option: "codings-for", what };
         let overrides = options.codings_for.iter().map(|given| {
-            Ok(Override {
+            Ok(CodingOverride {
                 given,
                 glob: glob_of(&given.glob).map_err(wrong)?.compile_matcher(),
                 of_paths: is_of_paths(&given.glob),
@@ -57,7 +57,7 @@ impl<'a> CodingRules<'a> {
     /// Returns the list of a file: that of the last override that names it.
     pub(crate) fn of(&self, key: &[u8]) -> CodingListId {
         let (path, name) = path_and_name(key);
-        let matches = |rule: &Override<'_>| {
+        let matches = |rule: &CodingOverride<'_>| {
             let text = if rule.of_paths { path } else { name };
             rule.glob.is_match(Path::new(OsStr::from_bytes(text)))
         };

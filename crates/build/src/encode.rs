@@ -23,7 +23,7 @@ use crate::limits::{
 
 /// Content in a coding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Encoded {
+pub(crate) struct EncodedContent {
     /// The digest of the stored bytes.
     pub(crate) digest: Digest,
     /// The stored bytes.
@@ -47,7 +47,7 @@ pub(crate) fn largest_kept(identity_bytes: u64) -> Option<u64> {
 
 impl Encoders {
     /// Returns `content` in a coding; `None` when that is not worth keeping.
-    pub(crate) fn encode(&mut self, choice: CodingLevel, content: &[u8]) -> Option<Encoded> {
+    pub(crate) fn encode(&mut self, choice: CodingLevel, content: &[u8]) -> Option<EncodedContent> {
         self.encode_watched(choice, content, &mut |_| ())
     }
 
@@ -59,7 +59,7 @@ impl Encoders {
         choice: CodingLevel,
         content: &[u8],
         read: &mut dyn FnMut(u64),
-    ) -> Option<Encoded> {
+    ) -> Option<EncodedContent> {
         let room = usize::try_from(largest_kept(content.len() as u64)?).ok()?;
         let known = self.encoders.iter().position(|(known, _)| *known == choice);
         let place = match known {
@@ -75,7 +75,7 @@ impl Encoders {
         let (_, encoder) = self.encoders.get_mut(place)?;
         let out = self.scratch.get_mut(..room)?;
         let stored = encoder.encode(content, out, read).and_then(|bytes| out.get(..bytes));
-        let encoded = stored.map(|stored| Encoded {
+        let encoded = stored.map(|stored| EncodedContent {
             digest: Digest::of(stored),
             stored: Bytes::copy_from_slice(stored),
         });

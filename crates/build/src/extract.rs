@@ -30,7 +30,7 @@ use crate::error::ShownPath;
 use crate::progress::Progress;
 
 use build_switches::BuildSwitches;
-use code_paths::Places;
+use code_paths::CodePlaces;
 use entry_files::ExtractLayout;
 use headers_file::{Answers, Headers};
 use output_folder::Tree;
@@ -127,10 +127,10 @@ pub fn extract(
 ) -> Result<Extracted, ExtractError> {
     let begin = Instant::now();
     let code = archive.code()?;
-    let mut extraction = Extraction {
+    let mut extraction = ArchiveExtraction {
         archive: *archive,
         layout: ExtractLayout::new(*archive, &code)?,
-        places: Places::of(&code),
+        places: CodePlaces::of(&code),
         code,
         digests: archive.digests()?,
         progress,
@@ -148,11 +148,11 @@ pub fn extract(
     Ok(Extracted { elapsed: begin.elapsed(), ..extraction.extracted })
 }
 
-struct Extraction<'a> {
+struct ArchiveExtraction<'a> {
     archive: Archive<'a>,
     layout: ExtractLayout<'a>,
     code: CodeSection,
-    places: Places,
+    places: CodePlaces,
     digests: BodyDigests<'a>,
     progress: &'a dyn Progress,
     lines: Lines,
@@ -172,7 +172,7 @@ struct Lines {
     refused: Vec<ExtractRefusal>,
 }
 
-impl Extraction<'_> {
+impl ArchiveExtraction<'_> {
     /// Checks every entry without writing anything.
     fn look(&mut self) -> Result<(), ExtractError> {
         let (mut files, mut bytes) = (0, 0);

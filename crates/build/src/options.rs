@@ -12,7 +12,7 @@ use crate::limits::EXTERNAL_MIN_BYTES;
 use crate::rules::Rules;
 use crate::rules::redirects::Redirect;
 use crate::site_layout::PublishGuard;
-use crate::url_plan::{Conventions, FAVICON};
+use crate::url_plan::{FAVICON, UrlConventions};
 use crate::walk::file_metadata::{FileId, id_of};
 
 /// Finds the errors in the code of a folder beside its templates, which a build compiles itself:
@@ -169,9 +169,9 @@ impl Options {
 
     /// Returns which conventions hold beside rules. One for the icon itself comes before another
     /// icon.
-    pub(crate) fn conventions(&self, rules: &Rules) -> Conventions {
+    pub(crate) fn conventions(&self, rules: &Rules) -> UrlConventions {
         let of_icon = |rule: &Redirect| rule.only_path().is_some_and(|path| path == FAVICON);
-        Conventions {
+        UrlConventions {
             index: self.index,
             clean_urls: self.clean_urls,
             listings: self.listings,

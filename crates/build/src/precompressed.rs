@@ -18,14 +18,14 @@ use crate::walk::found_files::SourceFile;
 
 /// The files of a folder that are to be decoded.
 #[derive(Debug, Default)]
-pub(crate) struct Precompressed {
+pub(crate) struct PrecompressedFiles {
     /// The codings that rules give to files, by the numbers of these.
     by_rule: HashMap<u32, Coding>,
 }
 
 /// The reason why a file is to be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Given {
+pub(crate) enum GivenCoding {
     /// It is not.
     Nothing,
     /// Its name says that it is gzip inside. It need not be.
@@ -45,9 +45,9 @@ pub(crate) struct OpenedContent {
 /// Endings of names that say which coding a content is in.
 const CODING_SUFFIXES: [&[u8]; 6] = [b".br", b".gz", b".gzip", b".unityweb", b".zst", b".zstd"];
 
-impl Precompressed {
+impl PrecompressedFiles {
     /// Finds the files that rules give a `Content-Encoding`.
-    pub(crate) fn of(files: &[SourceFile], rules: &[FieldRule]) -> Precompressed {
+    pub(crate) fn of(files: &[SourceFile], rules: &[FieldRule]) -> PrecompressedFiles {
         let is_about =
             |change: &&HeaderChange| change.name().eq_ignore_ascii_case("content-encoding");
         let about: Vec<_> = rules
@@ -56,7 +56,7 @@ impl Precompressed {
             .collect();
         let mut by_rule = HashMap::new();
         if about.is_empty() {
-            return Precompressed { by_rule };
+            return PrecompressedFiles { by_rule };
         }
         for (number, file) in (0..).zip(files) {
             let mut given = None;
@@ -71,26 +71,26 @@ impl Precompressed {
                 by_rule.insert(number, coding);
             }
         }
-        Precompressed { by_rule }
+        PrecompressedFiles { by_rule }
     }
 
     /// Returns why the file with this number and key is to be decoded.
-    pub(crate) fn given(&self, number: usize, key: &[u8]) -> Given {
+    pub(crate) fn given(&self, number: usize, key: &[u8]) -> GivenCoding {
         let by_rule = u32::try_from(number).ok().and_then(|number| self.by_rule.get(&number));
         match by_rule {
-            Some(&coding) => Given::ByRule(coding),
-            None if has_suffix(key, b".svgz") => Given::ByName,
-            None => Given::Nothing,
+            Some(&coding) => GivenCoding::ByRule(coding),
+            None if has_suffix(key, b".svgz") => GivenCoding::ByName,
+            None => GivenCoding::Nothing,
         }
     }
 }
 
-impl Given {
+impl GivenCoding {
     /// Returns the coding that a rule gives; the identity without a rule.
     pub(crate) fn by_rule(self) -> Coding {
         match self {
-            Given::ByRule(coding) => coding,
-            Given::Nothing | Given::ByName => Coding::Identity,
+            GivenCoding::ByRule(coding) => coding,
+            GivenCoding::Nothing | GivenCoding::ByName => Coding::Identity,
         }
     }
 
@@ -100,21 +100,23 @@ impl Given {
     /// [`Reason::TooLargeToDecode`] for a file of a rule.
     pub(crate) fn open(self, key: &[u8], content: Vec<u8>) -> Result<OpenedContent, Reason> {
         let coding = match self {
-            Given::Nothing => return Ok(OpenedContent::plain(key, content)),
+            GivenCoding::Nothing => return Ok(OpenedContent::plain(key, content)),
             // A picture that is not compressed at all has the same name now and then.
-            Given::ByName if !content.starts_with(b"\x1f\x8b") => {
+            GivenCoding::ByName if !content.starts_with(b"\x1f\x8b") => {
                 return Ok(OpenedContent::plain(inner_key(key), content));
             }
-            Given::ByName => Coding::Gzip,
-            Given::ByRule(coding) => coding,
+            GivenCoding::ByName => Coding::Gzip,
+            GivenCoding::ByRule(coding) => coding,
         };
         match decoded(coding, &content, HELD_MAX_BYTES) {
             Ok(content) => {
                 let media = MediaType::of(inner_key(key), &content);
                 Ok(OpenedContent { content, is_decoded: true, media })
             }
-            Err(DecodeError::TooLong) if self != Given::ByName => Err(Reason::TooLargeToDecode),
-            Err(_) if self == Given::ByName => Ok(OpenedContent::plain(key, content)),
+            Err(DecodeError::TooLong) if self != GivenCoding::ByName => {
+                Err(Reason::TooLargeToDecode)
+            }
+            Err(_) if self == GivenCoding::ByName => Ok(OpenedContent::plain(key, content)),
             Err(_) => Ok(OpenedContent::plain(inner_key(key), content)),
         }
     }

@@ -15,16 +15,16 @@ use pinion_archive::layout::MAGIC;
 
 use crate::coding_rules::{CodingListId, CodingRules};
 use crate::codings::CodingLevel;
-use crate::encode::{Encoded, Encoders};
+use crate::encode::{EncodedContent, Encoders};
 use crate::error::Reason;
 use crate::fingerprint::is_named_by_content;
 use crate::limits::{DECODED_RATIO, HELD_MAX_BYTES, SNIFF_BYTES};
 use crate::media::{self, MediaType, Utf8Check};
 use crate::options::Options;
-use crate::precompressed::{Given, OpenedContent, Precompressed};
+use crate::precompressed::{GivenCoding, OpenedContent, PrecompressedFiles};
 use crate::progress::{FileMeter, WorkMeter};
 use crate::report::page_assets::assets;
-use crate::reuse::{Distant, KnownForm, Reuse, Stock};
+use crate::reuse::{BodyStock, DistantBody, KnownForm, ReusableArchives};
 use crate::reuse_in_kernel::CarriedBody;
 use crate::url_plan;
 use crate::walk::found_files::{SourceFile, relative};
@@ -38,7 +38,7 @@ pub(crate) struct BuildState<'a> {
     pub(crate) source: PathBuf,
     pub(crate) options: &'a Options,
     pub(crate) coding_rules: &'a CodingRules<'a>,
-    pub(crate) reuse: Reuse,
+    pub(crate) reuse: ReusableArchives,
     /// The stamp of each file during the walk.
     pub(crate) stamps: Vec<SourceStamp>,
     /// Files that need not be read, by their number.
@@ -50,7 +50,7 @@ pub(crate) struct BuildState<'a> {
     pub(crate) is_lost: AtomicBool,
     pub(crate) claims: EncodingClaims,
     /// Files that are decoded when they are read.
-    pub(crate) precompressed: Precompressed,
+    pub(crate) precompressed: PrecompressedFiles,
     /// Counts the work that is done.
     pub(crate) meter: WorkMeter<'a>,
 }
@@ -59,10 +59,10 @@ pub(crate) struct BuildState<'a> {
 pub(crate) struct ProcessedFile {
     pub(crate) found: FoundIn,
     pub(crate) stamp: SourceStamp,
-    pub(crate) body: Body,
+    pub(crate) body: ContentBody,
     /// Whether the file was not read.
     pub(crate) unread: bool,
-    pub(crate) codings: Codings,
+    pub(crate) codings: FileCodings,
     /// Time spent on the codings.
     pub(crate) encoding: Duration,
     /// The assets that a page loads, for a report.
@@ -70,12 +70,12 @@ pub(crate) struct ProcessedFile {
 }
 
 /// The location of the content.
-pub(crate) enum Body {
+pub(crate) enum ContentBody {
     Held(Bytes),
     /// A file to be copied into the archive, positioned anywhere.
     Streamed(OpenSource),
     /// A body to be copied from an older archive.
-    Distant(Distant),
+    Distant(DistantBody),
     /// A body to be carried over from the archive that is replaced.
     Carried(CarriedBody),
     /// A file that stays where it is.
@@ -83,27 +83,27 @@ pub(crate) enum Body {
 }
 
 /// The content's codings.
-pub(crate) enum Codings {
+pub(crate) enum FileCodings {
     /// None, because of its type or size.
     Untried,
     /// The result of each coding of a list.
-    Tried(CodingListId, Vec<Tried>),
+    Tried(CodingListId, Vec<TriedCoding>),
     /// An earlier file with this content has the results of the list.
     Earlier(CodingListId),
 }
 
 /// A coding of a content.
-pub(crate) struct Tried {
+pub(crate) struct TriedCoding {
     pub(crate) choice: CodingLevel,
     /// `None` when it did not pay.
-    pub(crate) form: Option<Coded>,
+    pub(crate) form: Option<CodedBody>,
     /// Whether the result came from an older archive.
     pub(crate) reused: bool,
 }
 
 /// The location of the stored form of a content.
-pub(crate) enum Coded {
-    Held(Encoded),
+pub(crate) enum CodedBody {
+    Held(EncodedContent),
     Carried(CarriedBody),
 }
 
@@ -119,13 +119,13 @@ struct UncodedContent<'a> {
 
 impl ProcessedFile {
     /// Returns the product of a file that was read and is stored as it is.
-    fn without_codings(found: FoundIn, stamp: SourceStamp, body: Body) -> ProcessedFile {
+    fn without_codings(found: FoundIn, stamp: SourceStamp, body: ContentBody) -> ProcessedFile {
         ProcessedFile {
             found,
             stamp,
             body,
             unread: false,
-            codings: Codings::Untried,
+            codings: FileCodings::Untried,
             encoding: Duration::ZERO,
             assets: Vec::new(),
         }
@@ -140,14 +140,14 @@ impl<'a> BuildState<'a> {
             return crate::limits::STREAMED_COST_BYTES;
         }
         let bytes = match given {
-            Given::Nothing => file.bytes,
+            GivenCoding::Nothing => file.bytes,
             _ => file.bytes + (file.bytes * DECODED_RATIO).min(HELD_MAX_BYTES),
         };
         bytes * self.coding_rules.most_forms() as u64
     }
 
     /// Reads the bodies that older archives have of the files from number `first` on.
-    pub(crate) fn stock(&self, first: usize, files: &[SourceFile]) -> Stock {
+    pub(crate) fn stock(&self, first: usize, files: &[SourceFile]) -> BodyStock {
         let mut wanted = Vec::new();
         for (rank, file) in (first..).zip(files) {
             let Some(known) = self.known(rank, file) else { continue };
@@ -170,7 +170,7 @@ impl<'a> BuildState<'a> {
     pub(crate) fn file(
         &self,
         encoders: &mut Encoders,
-        stock: &Stock,
+        stock: &BodyStock,
         rank: usize,
         file: &SourceFile,
     ) -> Result<Option<ProcessedFile>, Reason> {
@@ -185,7 +185,7 @@ impl<'a> BuildState<'a> {
     fn product(
         &self,
         encoders: &mut Encoders,
-        stock: &Stock,
+        stock: &BodyStock,
         rank: usize,
         file: &SourceFile,
         meter: &mut FileMeter<'_>,
@@ -204,7 +204,7 @@ impl<'a> BuildState<'a> {
             return self.unless_lost(|| external(source, &file.key));
         }
         if stamp.bytes > HELD_MAX_BYTES {
-            if matches!(given, Given::ByRule(_)) {
+            if matches!(given, GivenCoding::ByRule(_)) {
                 return Err(Reason::TooLargeToDecode);
             }
             return self.unless_lost(|| streamed(source, &file.key, meter));
@@ -247,21 +247,21 @@ impl<'a> BuildState<'a> {
         let tried = |&choice: &CodingLevel| {
             let form = match self.reuse.form_in_same_archive(spot, choice) {
                 KnownForm::NotKept => None,
-                KnownForm::Stored(spot) => Some(Coded::Carried(self.reuse.carried(spot)?)),
+                KnownForm::Stored(spot) => Some(CodedBody::Carried(self.reuse.carried(spot)?)),
                 KnownForm::Unknown => return None,
             };
-            Some(Tried { choice, form, reused: true })
+            Some(TriedCoding { choice, form, reused: true })
         };
         let codings = if stamp.bytes > HELD_MAX_BYTES || !is_tried(&file.key, list, media) {
-            Codings::Untried
+            FileCodings::Untried
         } else {
             let tried = self.choices(list, media).iter().map(tried).collect::<Option<_>>()?;
             match self.claims.claim(body.digest, list, known.file as usize) {
-                true => Codings::Tried(list, tried),
-                false => Codings::Earlier(list),
+                true => FileCodings::Tried(list, tried),
+                false => FileCodings::Earlier(list),
             }
         };
-        let product = ProcessedFile::without_codings(found, stamp, Body::Carried(body));
+        let product = ProcessedFile::without_codings(found, stamp, ContentBody::Carried(body));
         Some(ProcessedFile { unread: true, codings, ..product })
     }
 
@@ -270,7 +270,7 @@ impl<'a> BuildState<'a> {
     fn unread(
         &self,
         encoders: &mut Encoders,
-        stock: &Stock,
+        stock: &BodyStock,
         known: &KnownFile,
         file: &SourceFile,
         meter: &mut FileMeter<'_>,
@@ -284,21 +284,21 @@ impl<'a> BuildState<'a> {
             return Some(self.held(encoders, stock, content, meter));
         }
         let body = self.reuse.distant(spot).filter(|body| body.is_sound(&found.digest))?;
-        let product = ProcessedFile::without_codings(found, stamp, Body::Distant(body));
+        let product = ProcessedFile::without_codings(found, stamp, ContentBody::Distant(body));
         Some(ProcessedFile { unread: true, ..product })
     }
 
     fn held(
         &self,
         encoders: &mut Encoders,
-        stock: &Stock,
+        stock: &BodyStock,
         content: UncodedContent<'_>,
         meter: &mut FileMeter<'_>,
     ) -> ProcessedFile {
         let begin = Instant::now();
         let (list, found) = (self.coding_rules.of(content.key), content.found);
         let codings = if !is_tried(content.key, list, found.media) {
-            Codings::Untried
+            FileCodings::Untried
         } else if self.claims.claim(found.digest, list, content.rank) {
             let choices = self.choices(list, found.media);
             let work: u64 = choices.iter().map(|choice| choice.work()).sum();
@@ -307,9 +307,9 @@ impl<'a> BuildState<'a> {
             let tried = choices
                 .iter()
                 .map(|choice| self.tried(encoders, stock, digest, bytes, *choice, meter));
-            Codings::Tried(list, tried.collect())
+            FileCodings::Tried(list, tried.collect())
         } else {
-            Codings::Earlier(list)
+            FileCodings::Earlier(list)
         };
         let encoding = begin.elapsed();
         let assets = match self.options.report && found.media.essence == "text/html" {
@@ -317,7 +317,15 @@ impl<'a> BuildState<'a> {
             false => Vec::new(),
         };
         let UncodedContent { bytes, stamp, unread, .. } = content;
-        ProcessedFile { found, stamp, body: Body::Held(bytes), unread, codings, encoding, assets }
+        ProcessedFile {
+            found,
+            stamp,
+            body: ContentBody::Held(bytes),
+            unread,
+            codings,
+            encoding,
+            assets,
+        }
     }
 
     /// Encodes a page that the build has made, for a folder: returns its digest, and the results of
@@ -328,29 +336,29 @@ impl<'a> BuildState<'a> {
         folder: &[u8],
         media: MediaType,
         bytes: &Bytes,
-    ) -> (Digest, Codings) {
+    ) -> (Digest, FileCodings) {
         let digest = Digest::of(bytes);
         if bytes.len() as u64 > HELD_MAX_BYTES {
-            return (digest, Codings::Untried);
+            return (digest, FileCodings::Untried);
         }
         let list = self.coding_rules.of(folder);
         let choices = self.choices(list, media).iter();
-        let (stock, meter) = (Stock::default(), &mut FileMeter::new(&self.meter, 0));
+        let (stock, meter) = (BodyStock::default(), &mut FileMeter::new(&self.meter, 0));
         let tried =
             choices.map(|choice| self.tried(encoders, &stock, &digest, bytes, *choice, meter));
-        (digest, Codings::Tried(list, tried.collect()))
+        (digest, FileCodings::Tried(list, tried.collect()))
     }
 
     /// Returns a content in a coding: from an older archive, or made.
     fn tried(
         &self,
         encoders: &mut Encoders,
-        stock: &Stock,
+        stock: &BodyStock,
         digest: &Digest,
         content: &[u8],
         choice: CodingLevel,
         meter: &mut FileMeter<'_>,
-    ) -> Tried {
+    ) -> TriedCoding {
         let older = match self.reuse.form(digest, choice) {
             KnownForm::NotKept => Some(None),
             KnownForm::Stored(spot) => self.reuse.proven(stock, spot, choice, content).map(Some),
@@ -365,7 +373,7 @@ impl<'a> BuildState<'a> {
             })
         });
         meter.add(left.saturating_mul(choice.work()));
-        Tried { choice, form: form.map(Coded::Held), reused }
+        TriedCoding { choice, form: form.map(CodedBody::Held), reused }
     }
 
     /// Returns the codings that a file is tried in.
@@ -391,8 +399,8 @@ impl<'a> BuildState<'a> {
     }
 
     /// Returns whether a file stays where it is. One that is decoded cannot.
-    fn is_external(&self, given: Given, bytes: u64) -> bool {
-        let least = self.options.external_min_bytes.filter(|_| given == Given::Nothing);
+    fn is_external(&self, given: GivenCoding, bytes: u64) -> bool {
+        let least = self.options.external_min_bytes.filter(|_| given == GivenCoding::Nothing);
         least.is_some_and(|least| bytes > least)
     }
 
@@ -429,7 +437,7 @@ fn streamed(
     let media = MediaType { essence, utf8: media::has_charset(essence) && utf8.finish() };
     let digest = Digest(*hasher.finalize().as_bytes());
     let (found, stamp) = (FoundIn::at_once(digest, media, archive), source.stamp());
-    Ok(ProcessedFile::without_codings(found, stamp, Body::Streamed(source)))
+    Ok(ProcessedFile::without_codings(found, stamp, ContentBody::Streamed(source)))
 }
 
 /// Returns the product of a file that stays where it is: it is read only if its type depends on all
@@ -444,7 +452,7 @@ fn external(mut source: OpenSource, key: &[u8]) -> Result<ProcessedFile, Reason>
     };
     let (digest, media) = (source.digest_of_state()?, MediaType { essence, utf8 });
     let (found, stamp) = (FoundIn::at_once(digest, media, archive), source.stamp());
-    Ok(ProcessedFile::without_codings(found, stamp, Body::External(source)))
+    Ok(ProcessedFile::without_codings(found, stamp, ContentBody::External(source)))
 }
 
 /// Returns the facts that the first bytes of a file show: its type, and whether it is an archive.

@@ -21,7 +21,7 @@ use crate::error::{BuildError, Reason};
 use crate::options::Options;
 use crate::output_path::OutputPath;
 use crate::progress::Progress;
-use crate::reuse::{Own, Useless};
+use crate::reuse::{NotReusable, OwnArchive};
 use crate::reuse_in_kernel::KernelCopier;
 use crate::summary::Summary;
 use crate::walk::file_metadata::{FileId, id_of};
@@ -87,7 +87,7 @@ pub fn build_file_after(
     };
     let ((mut summary, cache_writer, cache_draft), stamp) = published(out, options.force, build)?;
     if let Some(mut draft) = cache_draft {
-        let own = Own { digest: summary.digest, stamp };
+        let own = OwnArchive { digest: summary.digest, stamp };
         let finished = cache_writer.is_some_and(|writer| writer.finish(&own).is_ok());
         // Not synced: a file that is lost in a crash costs the next build time and nothing else.
         if !finished || draft.rename().is_err() {
@@ -142,7 +142,7 @@ fn find_reusable(
     }
     for path in &options.reuse_from {
         // It may come from anywhere: its bodies have to prove themselves.
-        let added = open_regular(path).map_err(Useless::Unreadable);
+        let added = open_regular(path).map_err(NotReusable::Unreadable);
         if let Err(why) = added.and_then(|file| reusable.reuse.add(file, None)) {
             reusable.warnings.push(Warning::NotReused(path.clone(), why.to_string()));
         }

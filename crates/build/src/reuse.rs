@@ -22,19 +22,19 @@ use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 use crate::codings::CodingLevel;
 use crate::decode::decodes_to;
-use crate::encode::{Encoded, largest_kept};
+use crate::encode::{EncodedContent, largest_kept};
 use crate::limits::{PIECE_BYTES, RUN_BYTES, RUN_GAP_BYTES};
 use crate::reuse_in_kernel::CarriedBody;
 use crate::walk::source_stamp::SourceStamp;
 
 /// Older archives, the best first.
 #[derive(Default)]
-pub(crate) struct Reuse {
-    archives: Vec<Old>,
+pub(crate) struct ReusableArchives {
+    archives: Vec<OldArchive>,
 }
 
 /// One older archive.
-struct Old {
+struct OldArchive {
     file: Arc<File>,
     /// Its bodies, by rising offset.
     bodies: Vec<DigestRow>,
@@ -53,7 +53,7 @@ struct Old {
 
 /// The notes of an earlier build about its archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Own {
+pub(crate) struct OwnArchive {
     pub(crate) digest: Digest,
     /// The stamp of the file when it had its name.
     pub(crate) stamp: SourceStamp,
@@ -61,7 +61,7 @@ pub(crate) struct Own {
 
 /// A body of an older archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Spot {
+pub(crate) struct BodySpot {
     archive: u32,
     body: u32,
 }
@@ -73,15 +73,15 @@ pub(crate) enum KnownForm {
     Unknown,
     /// It did not pay.
     NotKept,
-    Stored(Spot),
+    Stored(BodySpot),
 }
 
 /// Bodies that were read and checked, for some files.
 #[derive(Default)]
-pub(crate) struct Stock(Vec<(Spot, Bytes)>);
+pub(crate) struct BodyStock(Vec<(BodySpot, Bytes)>);
 
 /// A body that is too large to be held, in an older archive.
-pub(crate) struct Distant {
+pub(crate) struct DistantBody {
     file: Arc<File>,
     offset: u64,
     left: u64,
@@ -89,31 +89,31 @@ pub(crate) struct Distant {
 
 /// The reason why an archive cannot be reused.
 #[derive(Debug)]
-pub(crate) enum Useless {
+pub(crate) enum NotReusable {
     Unreadable(io::Error),
     NotAnArchive(OpenError),
     /// Its tables are not valid.
     Damaged,
 }
 
-impl Reuse {
+impl ReusableArchives {
     /// Adds an archive. `own` is the one that an earlier build noted to be its work.
-    pub(crate) fn add(&mut self, file: File, own: Option<Own>) -> Result<(), Useless> {
-        self.archives.push(Old::open(file, own)?);
+    pub(crate) fn add(&mut self, file: File, own: Option<OwnArchive>) -> Result<(), NotReusable> {
+        self.archives.push(OldArchive::open(file, own)?);
         Ok(())
     }
 
     /// Returns the body that holds this content as it is.
-    pub(crate) fn content(&self, digest: &Digest) -> Option<Spot> {
+    pub(crate) fn content(&self, digest: &Digest) -> Option<BodySpot> {
         (0..)
             .zip(&self.archives)
-            .find_map(|(archive, old)| old.find(digest).map(|body| Spot { archive, body }))
+            .find_map(|(archive, old)| old.find(digest).map(|body| BodySpot { archive, body }))
     }
 
     /// Returns the result of this content in a coding.
     pub(crate) fn form(&self, content: &Digest, choice: CodingLevel) -> KnownForm {
         let forms = (0..).zip(&self.archives).map(|(archive, old)| match old.find(content) {
-            Some(body) => old.form(Spot { archive, body }, choice),
+            Some(body) => old.form(BodySpot { archive, body }, choice),
             None => KnownForm::Unknown,
         });
         forms.into_iter().find(|form| *form != KnownForm::Unknown).unwrap_or(KnownForm::Unknown)
@@ -131,7 +131,7 @@ impl Reuse {
     }
 
     /// Returns the body at `spot`, if it can be carried over.
-    pub(crate) fn carried(&self, spot: Spot) -> Option<CarriedBody> {
+    pub(crate) fn carried(&self, spot: BodySpot) -> Option<CarriedBody> {
         let (old, row) = self.row(spot).filter(|(old, _)| spot.archive == 0 && old.untouched)?;
         debug_assert!(old.own);
         Some(CarriedBody {
@@ -143,21 +143,21 @@ impl Reuse {
     }
 
     /// Returns the result of the content at `spot` in a coding, as far as the same archive knows.
-    pub(crate) fn form_in_same_archive(&self, spot: Spot, choice: CodingLevel) -> KnownForm {
+    pub(crate) fn form_in_same_archive(&self, spot: BodySpot, choice: CodingLevel) -> KnownForm {
         self.archive(spot).map_or(KnownForm::Unknown, |old| old.form(spot, choice))
     }
 
     /// Returns the digest that a body should have.
-    pub(crate) fn digest(&self, spot: Spot) -> Option<Digest> {
+    pub(crate) fn digest(&self, spot: BodySpot) -> Option<Digest> {
         self.row(spot).map(|(_, row)| Digest(row.digest))
     }
 
     /// Reads bodies, neighbours at once, and checks each. A body that cannot be read or is damaged
     /// is missing afterwards.
-    pub(crate) fn stock(&self, mut wanted: Vec<Spot>) -> Stock {
+    pub(crate) fn stock(&self, mut wanted: Vec<BodySpot>) -> BodyStock {
         wanted.sort_unstable();
         wanted.dedup();
-        let mut stock = Stock(Vec::with_capacity(wanted.len()));
+        let mut stock = BodyStock(Vec::with_capacity(wanted.len()));
         let mut rest = wanted.as_slice();
         while let Some((run, spots)) = self.run(rest) {
             if let Some(old) = spots.first().and_then(|spot| self.archive(*spot)) {
@@ -171,43 +171,44 @@ impl Reuse {
     /// Returns the stored form at `spot` of a content, proven.
     pub(crate) fn proven(
         &self,
-        stock: &Stock,
-        spot: Spot,
+        stock: &BodyStock,
+        spot: BodySpot,
         choice: CodingLevel,
         content: &[u8],
-    ) -> Option<Encoded> {
+    ) -> Option<EncodedContent> {
         let digest = self.digest(spot)?;
         let stored = match stock.get(spot) {
             Some(stored) => stored,
             None => self.stock(vec![spot]).get(spot)?,
         };
         let own = self.archive(spot)?.own;
-        (own || decodes_to(choice.coding(), &stored, content)).then_some(Encoded { digest, stored })
+        (own || decodes_to(choice.coding(), &stored, content))
+            .then_some(EncodedContent { digest, stored })
     }
 
     /// Returns a body to be copied piece by piece.
-    pub(crate) fn distant(&self, spot: Spot) -> Option<Distant> {
+    pub(crate) fn distant(&self, spot: BodySpot) -> Option<DistantBody> {
         let (old, row) = self.row(spot)?;
-        Some(Distant {
+        Some(DistantBody {
             file: Arc::clone(&old.file),
             offset: row.offset.get(),
             left: row.bytes.get(),
         })
     }
 
-    fn archive(&self, spot: Spot) -> Option<&Old> {
+    fn archive(&self, spot: BodySpot) -> Option<&OldArchive> {
         self.archives.get(usize::try_from(spot.archive).ok()?)
     }
 
-    fn row(&self, spot: Spot) -> Option<(&Old, &DigestRow)> {
+    fn row(&self, spot: BodySpot) -> Option<(&OldArchive, &DigestRow)> {
         let old = self.archive(spot)?;
         Some((old, old.body(spot.body)?))
     }
 
     /// Returns the first of `spots`, and those after it that are read together with it.
-    fn run<'s>(&self, spots: &'s [Spot]) -> Option<(Range<u64>, &'s [Spot])> {
+    fn run<'s>(&self, spots: &'s [BodySpot]) -> Option<(Range<u64>, &'s [BodySpot])> {
         let first = *spots.first()?;
-        let place = |spot: Spot| self.row(spot).map_or(0..0, |(_, row)| range(row));
+        let place = |spot: BodySpot| self.row(spot).map_or(0..0, |(_, row)| range(row));
         let mut run = place(first);
         let mut count = 1;
         for &next in spots.get(1..).unwrap_or_default() {
@@ -224,7 +225,13 @@ impl Reuse {
         Some((run, spots.get(..count)?))
     }
 
-    fn read_run(&self, old: &Old, run: Range<u64>, spots: &[Spot], stock: &mut Stock) {
+    fn read_run(
+        &self,
+        old: &OldArchive,
+        run: Range<u64>,
+        spots: &[BodySpot],
+        stock: &mut BodyStock,
+    ) {
         let Some(bytes) = read_range(&old.file, run.clone()) else { return };
         for &spot in spots {
             let Some(row) = old.body(spot.body) else { continue };
@@ -243,25 +250,25 @@ impl Reuse {
     }
 }
 
-impl Stock {
+impl BodyStock {
     /// Returns a body, if it was asked for and is sound.
-    pub(crate) fn get(&self, spot: Spot) -> Option<Bytes> {
+    pub(crate) fn get(&self, spot: BodySpot) -> Option<Bytes> {
         let place = self.0.binary_search_by_key(&spot, |(spot, _)| *spot).ok()?;
         self.0.get(place).map(|(_, bytes)| bytes.clone())
     }
 }
 
-impl Old {
-    fn open(file: File, own: Option<Own>) -> Result<Old, Useless> {
-        let stamp = SourceStamp::of(&file.metadata().map_err(Useless::Unreadable)?);
+impl OldArchive {
+    fn open(file: File, own: Option<OwnArchive>) -> Result<OldArchive, NotReusable> {
+        let stamp = SourceStamp::of(&file.metadata().map_err(NotReusable::Unreadable)?);
         let file_bytes = stamp.bytes;
         let mut page =
             vec![0; SectionTable::BYTES.min(usize::try_from(file_bytes).unwrap_or(usize::MAX))];
-        file.read_exact_at(&mut page, 0).map_err(Useless::Unreadable)?;
-        let outline = SectionTable::read(&page, file_bytes).map_err(Useless::NotAnArchive)?;
+        file.read_exact_at(&mut page, 0).map_err(NotReusable::Unreadable)?;
+        let outline = SectionTable::read(&page, file_bytes).map_err(NotReusable::NotAnArchive)?;
         let section = |kind| outline.section(kind).copied();
-        let bodies = section(SectionKind::BODIES).ok_or(Useless::Damaged)?;
-        let digests = section(SectionKind::DIGESTS).ok_or(Useless::Damaged)?;
+        let bodies = section(SectionKind::BODIES).ok_or(NotReusable::Damaged)?;
+        let digests = section(SectionKind::DIGESTS).ok_or(NotReusable::Damaged)?;
         let rows = body_rows(&file, &bodies, &digests)?;
         let origins = match section(SectionKind::ORIGINS) {
             Some(section) => origin_rows(&file, &section, rows.len())?,
@@ -269,13 +276,13 @@ impl Old {
         };
         let mut known = DigestIndex::default();
         known.reserve(rows.len(), &rows);
-        for number in 0..u32::try_from(rows.len()).map_err(|_| Useless::Damaged)? {
+        for number in 0..u32::try_from(rows.len()).map_err(|_| NotReusable::Damaged)? {
             known.insert(number, &rows);
         }
         let own = own.filter(|own| own.digest == outline.digest);
         let untouched = own.is_some_and(|own| own.stamp == stamp);
         let (file, own) = (Arc::new(file), own.is_some());
-        Ok(Old { file, bodies: rows, known, origins, own, stamp, untouched })
+        Ok(OldArchive { file, bodies: rows, known, origins, own, stamp, untouched })
     }
 
     fn body(&self, number: u32) -> Option<&DigestRow> {
@@ -287,7 +294,7 @@ impl Old {
     }
 
     /// Returns the result of the content at `spot`, which is one of this archive.
-    fn form(&self, Spot { archive, body: number }: Spot, choice: CodingLevel) -> KnownForm {
+    fn form(&self, BodySpot { archive, body: number }: BodySpot, choice: CodingLevel) -> KnownForm {
         let first = self.origins.partition_point(|row| row.content.get() < number);
         let of_content = self.origins.get(first..).unwrap_or_default().iter();
         let mut of_content = of_content.take_while(|row| row.content.get() == number);
@@ -300,7 +307,7 @@ impl Old {
         let bytes = |number| self.body(number).map_or(0, |row: &DigestRow| row.bytes.get());
         let pays = largest_kept(bytes(number)).is_some_and(|most| bytes(row.stored.get()) <= most);
         match pays {
-            true => KnownForm::Stored(Spot { archive, body: row.stored.get() }),
+            true => KnownForm::Stored(BodySpot { archive, body: row.stored.get() }),
             false => KnownForm::Unknown,
         }
     }
@@ -318,7 +325,11 @@ fn range(row: &DigestRow) -> Range<u64> {
 }
 
 /// Returns the bodies of an archive, each after the last and within the section.
-fn body_rows(file: &File, bodies: &Section, digests: &Section) -> Result<Vec<DigestRow>, Useless> {
+fn body_rows(
+    file: &File,
+    bodies: &Section,
+    digests: &Section,
+) -> Result<Vec<DigestRow>, NotReusable> {
     let mut end = bodies.offset;
     let last = bodies.offset + bodies.bytes;
     rows(file, digests, |row: &DigestRow| {
@@ -329,7 +340,11 @@ fn body_rows(file: &File, bodies: &Section, digests: &Section) -> Result<Vec<Dig
     })
 }
 
-fn origin_rows(file: &File, section: &Section, bodies: usize) -> Result<Vec<OriginRow>, Useless> {
+fn origin_rows(
+    file: &File,
+    section: &Section,
+    bodies: usize,
+) -> Result<Vec<OriginRow>, NotReusable> {
     let exists = |number: u32| usize::try_from(number).is_ok_and(|number| number < bodies);
     let mut last = None;
     rows(file, section, |row: &OriginRow| {
@@ -346,7 +361,7 @@ fn rows<R: FromBytes + KnownLayout + Immutable + Unaligned + Copy>(
     file: &File,
     section: &Section,
     mut fits: impl FnMut(&R) -> bool,
-) -> Result<Vec<R>, Useless> {
+) -> Result<Vec<R>, NotReusable> {
     let mut hasher = blake3::Hasher::new();
     let mut rows: Vec<R> = Vec::new();
     let mut at = section.offset;
@@ -354,19 +369,19 @@ fn rows<R: FromBytes + KnownLayout + Immutable + Unaligned + Copy>(
     let mut piece = vec![0; PIECE_BYTES / size_of::<R>() * size_of::<R>()];
     while at < end {
         let length = usize::try_from(end - at).unwrap_or(usize::MAX).min(piece.len());
-        let piece = piece.get_mut(..length).ok_or(Useless::Damaged)?;
-        file.read_exact_at(piece, at).map_err(Useless::Unreadable)?;
+        let piece = piece.get_mut(..length).ok_or(NotReusable::Damaged)?;
+        file.read_exact_at(piece, at).map_err(NotReusable::Unreadable)?;
         hasher.update(piece);
-        let new = <[R]>::ref_from_bytes(piece).map_err(|_| Useless::Damaged)?;
+        let new = <[R]>::ref_from_bytes(piece).map_err(|_| NotReusable::Damaged)?;
         if !new.iter().all(&mut fits) {
-            return Err(Useless::Damaged);
+            return Err(NotReusable::Damaged);
         }
         rows.extend_from_slice(new);
         at += length as u64;
     }
     match *hasher.finalize().as_bytes() == section.digest.0 {
         true => Ok(rows),
-        false => Err(Useless::Damaged),
+        false => Err(NotReusable::Damaged),
     }
 }
 
@@ -389,18 +404,18 @@ fn read_range(file: &File, range: Range<u64>) -> Option<Bytes> {
     Some(bytes.into())
 }
 
-impl Distant {
+impl DistantBody {
     /// Returns whether the body has its digest. Reads all of it; the next reading begins at its
     /// start again.
     pub(crate) fn is_sound(&self, digest: &Digest) -> bool {
         let mut again =
-            Distant { file: Arc::clone(&self.file), offset: self.offset, left: self.left };
+            DistantBody { file: Arc::clone(&self.file), offset: self.offset, left: self.left };
         let mut hasher = blake3::Hasher::new();
         io::copy(&mut again, &mut hasher).is_ok() && *hasher.finalize().as_bytes() == digest.0
     }
 }
 
-impl io::Read for Distant {
+impl io::Read for DistantBody {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let read = self.file.read_at(buffer.get_mut(..most).unwrap_or_default(), self.offset)?;
@@ -410,14 +425,14 @@ impl io::Read for Distant {
     }
 }
 
-impl fmt::Display for Useless {
+impl fmt::Display for NotReusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Useless::Unreadable(error) => {
+            NotReusable::Unreadable(error) => {
                 write!(f, "it cannot be read: {}", crate::error::without_number(error))
             }
-            Useless::NotAnArchive(error) => error.fmt(f),
-            Useless::Damaged => f.write_str("it is damaged"),
+            NotReusable::NotAnArchive(error) => error.fmt(f),
+            NotReusable::Damaged => f.write_str("it is damaged"),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Bodies of the archive that is replaced go into the new one without passing through this program:
 //! the kernel copies them, whole runs at once, while the rest of the new archive is written.
 //!
-//! This is for an archive that is our own work and has not changed since (`Reuse::carries`). All
-//! others are read, and their contents are checked.
+//! This is for an archive that is our own work and has not changed since
+//! (`ReusableArchives::carries`). All others are read, and their contents are checked.
 
 use std::fs::File;
 use std::io;
@@ -32,9 +32,9 @@ pub(crate) struct CarriedBody {
 
 /// Copies bodies to where the new archive has room for them.
 pub(crate) struct KernelCopier {
-    runs: Option<SyncSender<Run>>,
+    runs: Option<SyncSender<BodyRun>>,
     /// Grows as long as the next body follows the last one, here and there.
-    run: Option<(Run, Numbers)>,
+    run: Option<(BodyRun, BodyNumbers)>,
     stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<()>>>,
     from: Arc<File>,
@@ -48,14 +48,14 @@ pub(crate) struct KernelCopier {
 /// The numbers of a body in the old archive and in the new one. Between bodies with consecutive
 /// numbers there is padding, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Numbers {
+struct BodyNumbers {
     old: u32,
     new: u32,
 }
 
 /// A part of the old archive that is a part of the new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct BodyRun {
     from: u64,
     to: u64,
     bytes: u64,
@@ -91,8 +91,8 @@ impl KernelCopier {
 
     /// Has a body copied to its room in the new archive.
     pub(crate) fn add(&mut self, body: &CarriedBody, room: BodyRoom) -> io::Result<()> {
-        let next = Run { from: body.offset, to: room.offset, bytes: body.bytes };
-        let numbers = Numbers { old: body.number, new: room.number };
+        let next = BodyRun { from: body.offset, to: room.offset, bytes: body.bytes };
+        let numbers = BodyNumbers { old: body.number, new: room.number };
         // A new body may fit into the padding between two that stay where they are.
         let joined = self.run.filter(|(_, last)| numbers.follow(*last));
         let joined = joined.and_then(|(run, _)| run.joined(&next));
@@ -135,7 +135,7 @@ impl KernelCopier {
         }
     }
 
-    fn send(&mut self, run: Run) -> io::Result<()> {
+    fn send(&mut self, run: BodyRun) -> io::Result<()> {
         match self.runs.as_ref().map(|runs| runs.send(run)) {
             Some(Ok(())) => Ok(()),
             // It has ended: with an error, which says more than this one.
@@ -164,34 +164,34 @@ impl Drop for KernelCopier {
     }
 }
 
-impl Numbers {
-    fn follow(self, last: Numbers) -> bool {
+impl BodyNumbers {
+    fn follow(self, last: BodyNumbers) -> bool {
         last.old.checked_add(1) == Some(self.old) && last.new.checked_add(1) == Some(self.new)
     }
 }
 
-impl Run {
+impl BodyRun {
     /// Returns both runs with the padding between them, if that is the same in both archives.
-    fn joined(self, next: &Run) -> Option<Run> {
+    fn joined(self, next: &BodyRun) -> Option<BodyRun> {
         let gap = next.from.checked_sub(self.from + self.bytes)?;
         let is_same = next.to.checked_sub(self.to + self.bytes) == Some(gap);
-        is_same.then_some(Run { bytes: self.bytes + gap + next.bytes, ..self })
+        is_same.then_some(BodyRun { bytes: self.bytes + gap + next.bytes, ..self })
     }
 
     /// Takes the part of the run up to the last multiple of a piece's length: whole blocks of the
     /// new archive except the first. The rest may still grow.
-    fn take_pieces(&mut self) -> Option<Run> {
+    fn take_pieces(&mut self) -> Option<BodyRun> {
         let end = self.to + self.bytes;
         let bytes = (end - end % CARRIED_PIECE_BYTES).checked_sub(self.to)?;
-        let pieces = Run { bytes, ..*self };
+        let pieces = BodyRun { bytes, ..*self };
         (self.from, self.to) = (self.from + bytes, self.to + bytes);
         self.bytes -= bytes;
         (bytes > 0).then_some(pieces)
     }
 }
 
-fn copy_all(from: &File, to: &File, runs: &Receiver<Run>, stop: &AtomicBool) -> io::Result<()> {
-    let mut copy: fn(&File, &File, Run) -> io::Result<()> = copy_in_kernel;
+fn copy_all(from: &File, to: &File, runs: &Receiver<BodyRun>, stop: &AtomicBool) -> io::Result<()> {
+    let mut copy: fn(&File, &File, BodyRun) -> io::Result<()> = copy_in_kernel;
     for run in runs {
         if stop.load(Ordering::Relaxed) {
             return Ok(());
@@ -208,7 +208,7 @@ fn copy_all(from: &File, to: &File, runs: &Receiver<Run>, stop: &AtomicBool) -> 
     Ok(())
 }
 
-fn copy_in_kernel(from: &File, to: &File, run: Run) -> io::Result<()> {
+fn copy_in_kernel(from: &File, to: &File, run: BodyRun) -> io::Result<()> {
     let (mut here, mut there) = (run.from, run.to);
     let end = run.from + run.bytes;
     while here < end {
@@ -229,7 +229,7 @@ fn is_about_the_files(error: &io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge | UnexpectedEof)
 }
 
-fn copy_by_hand(from: &File, to: &File, run: Run) -> io::Result<()> {
+fn copy_by_hand(from: &File, to: &File, run: BodyRun) -> io::Result<()> {
     let mut piece = vec![0; PIECE_BYTES];
     let mut done = 0;
     while done < run.bytes {
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn bodies_that_follow_each_other_are_one_run() {
-        let run = |from, to, bytes| Run { from, to, bytes };
+        let run = |from, to, bytes| BodyRun { from, to, bytes };
         assert_eq!(run(8, 80, 5).joined(&run(16, 88, 3)), Some(run(8, 80, 11)));
         assert_eq!(run(8, 80, 8).joined(&run(16, 88, 3)), Some(run(8, 80, 11)));
         assert_eq!(run(8, 80, 5).joined(&run(16, 96, 3)), None);
@@ -267,9 +267,9 @@ mod tests {
 
     #[test]
     fn runs_are_cut_where_blocks_end() {
-        let run = |from, to, bytes| Run { from, to, bytes };
+        let run = |from, to, bytes| BodyRun { from, to, bytes };
         let piece = CARRIED_PIECE_BYTES;
-        let cut = |mut run: Run| (run.take_pieces(), run);
+        let cut = |mut run: BodyRun| (run.take_pieces(), run);
         assert_eq!(cut(run(8, 80, 5)), (None, run(8, 80, 5)));
         assert_eq!(
             cut(run(8, 80, piece)),
@@ -335,9 +335,9 @@ mod tests {
             let bytes: u64 = bodies.iter().map(|(bytes, gap, ..)| bytes + gap).sum();
             let content: Vec<u8> = (0..bytes).map(|at| (at * 31 / 7) as u8).collect();
             from.write_all_at(&content, 0).unwrap();
-            let (mut here, mut there, mut runs) = (0, 0, Vec::<Run>::new());
+            let (mut here, mut there, mut runs) = (0, 0, Vec::<BodyRun>::new());
             for (bytes, gap, other_gap, is_same) in bodies {
-                let run = Run { from: here, to: there, bytes };
+                let run = BodyRun { from: here, to: there, bytes };
                 match runs.last().and_then(|last| last.joined(&run)) {
                     Some(joined) => *runs.last_mut().unwrap() = joined,
                     None => runs.push(run),

@@ -51,7 +51,7 @@ use crate::walk::file_names::RulesFile;
 use crate::walk::found_files::relative;
 use crate::warning::Warning;
 
-pub(crate) use compile::{Compiled, EntryVerdict, RedirectWarning};
+pub(crate) use compile::{CompiledRedirects, EntryVerdict, RedirectWarning};
 pub(crate) use field_changes::{Changes, ChangesId, FieldList};
 pub(crate) use redirect_loops::leads_to_itself;
 pub(crate) use site_paths::SitePaths;
@@ -61,9 +61,9 @@ pub use rules_files::in_place;
 
 use compile::{is_of_folder, of_whole_folders};
 use headers::{FieldRule, HeaderChange};
-use redirect_loops::Circles;
+use redirect_loops::RedirectCircles;
 use redirects::{ForeignMark, QueryValue, Redirect, RedirectPart, TargetPart};
-use rules_files::{Collector, left_out};
+use rules_files::{RulesCollector, left_out};
 
 /// The content of the rules files of a site.
 #[derive(Debug, Default)]
@@ -93,7 +93,7 @@ impl Rules {
         options: &Options,
         left_out: &[FileId],
     ) -> Result<Rules, BuildError> {
-        let mut files = Collector::new(source, content, left_out);
+        let mut files = RulesCollector::new(source, content, left_out);
         for key in keys {
             files.take_from_folder(key);
         }
@@ -112,15 +112,15 @@ impl Rules {
     /// # Errors
     /// [`BuildError::Rules`]: redirects that lead to themselves.
     pub(crate) fn check(&mut self, site: &SitePaths<'_>, lax: bool) -> Result<(), BuildError> {
-        let mut circles = Compiled::new(&self.redirects).circles(site);
+        let mut circles = CompiledRedirects::new(&self.redirects).circles(site);
         // One pass finds all of them: those that are found do not keep others from being found.
         while lax && !circles.certain.is_empty() {
             let loops = self.without(&circles.certain);
             self.warnings.extend(loops.iter().map(|rule| left_out(loop_error(rule))));
-            circles = Compiled::new(&self.redirects).circles(site);
+            circles = CompiledRedirects::new(&self.redirects).circles(site);
         }
-        let compiled = Compiled::new(&self.redirects);
-        let Circles { certain, around } = circles;
+        let compiled = CompiledRedirects::new(&self.redirects);
+        let RedirectCircles { certain, around } = circles;
         let mut warnings = compiled.place(site).warnings;
         warnings.extend(around.into_iter().map(|number| (number, RedirectWarning::Around)));
         warnings.sort_by_key(|&(number, _)| number);

@@ -52,7 +52,7 @@ pub(crate) struct UrlPlan<'a> {
     /// File and alias, sorted.
     pub(crate) aliases: Vec<(usize, &'a [u8])>,
     /// Pages for missing resources, sorted.
-    pub(crate) fallbacks: Vec<Fallback<'a>>,
+    pub(crate) fallbacks: Vec<FallbackPage<'a>>,
     /// Pages of errors, by rising status, and the file of each.
     pub(crate) errors: Vec<(u16, usize)>,
     /// Files that do not respond under their own name, sorted.
@@ -68,7 +68,7 @@ pub(crate) struct UrlPlan<'a> {
 
 /// A page for missing resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Fallback<'a> {
+pub(crate) struct FallbackPage<'a> {
     pub(crate) file: usize,
     /// The path with a slash at its end.
     pub(crate) folder: &'a [u8],
@@ -77,7 +77,7 @@ pub(crate) struct Fallback<'a> {
 
 /// Which conventions hold.
 #[derive(Clone, Copy)]
-pub(crate) struct Conventions {
+pub(crate) struct UrlConventions {
     /// An index file responds for its folder.
     pub(crate) index: bool,
     /// A page responds without its extension.
@@ -107,7 +107,7 @@ impl UrlPlan<'_> {
 /// A file that could respond to a URL which is not its own path. The first of those of one URL
 /// does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate<'a> {
+struct UrlCandidate<'a> {
     url: &'a [u8],
     /// The rank of its name for that URL.
     rank: u8,
@@ -116,7 +116,7 @@ struct Candidate<'a> {
 
 /// Plans the paths of `keys`, which are different, sorted, and begin with a slash; there are at
 /// most [`FILES_MAX`](crate::limits::FILES_MAX).
-pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> UrlPlan<'a> {
+pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: UrlConventions) -> UrlPlan<'a> {
     let mut plan = UrlPlan::default();
     plan_fallbacks(keys, &mut plan);
     let candidates = candidates(keys, &plan.hidden, conventions);
@@ -124,7 +124,9 @@ pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> UrlPlan<'
     // The winners, by URL.
     let (mut aliases, mut shadowed) = (Vec::new(), Vec::new());
     for rivals in candidates.chunk_by(|one, other| one.url == other.url) {
-        let Some((&Candidate { url, file, .. }, losers)) = rivals.split_first() else { continue };
+        let Some((&UrlCandidate { url, file, .. }, losers)) = rivals.split_first() else {
+            continue;
+        };
         let (winner, losers) = match is_own(url) {
             Some(own) => (own, rivals),
             None => {
@@ -158,14 +160,14 @@ pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: Conventions) -> UrlPlan<'
 fn candidates<'a>(
     keys: &[&'a [u8]],
     hidden: &[usize],
-    conventions: Conventions,
-) -> Vec<Candidate<'a>> {
+    conventions: UrlConventions,
+) -> Vec<UrlCandidate<'a>> {
     let of_file = |(file, &key): (usize, &&'a [u8])| {
         let index = index_url(key).filter(|_| conventions.index);
         let clean = clean_url(key).filter(|_| conventions.clean_urls);
         let shown = hidden.binary_search(&file).is_err();
         let urls = [index, clean].into_iter().flatten().filter(move |_| shown);
-        urls.map(move |(url, rank)| Candidate { url, rank, file: file as u32 })
+        urls.map(move |(url, rank)| UrlCandidate { url, rank, file: file as u32 })
     };
     let mut candidates: Vec<_> = keys.iter().enumerate().flat_map(of_file).collect();
     // The keys were in order, and so is nearly all that became of them: a stable sort profits.
@@ -219,8 +221,11 @@ fn plan_fallbacks<'a>(keys: &[&'a [u8]], plan: &mut UrlPlan<'a>) {
         }
     }
     let status = |rank: usize| FALLBACK_NAMES.get(rank).map_or(404, |(_, status)| *status);
-    let found =
-        best.iter().map(|(folder, &(rank, file))| Fallback { file, folder, status: status(rank) });
+    let found = best.iter().map(|(folder, &(rank, file))| FallbackPage {
+        file,
+        folder,
+        status: status(rank),
+    });
     plan.fallbacks.extend(found);
     plan.fallbacks.sort_unstable();
     plan.errors.sort_unstable();
@@ -299,14 +304,14 @@ mod tests {
 
     use super::*;
 
-    const ALL: Conventions =
-        Conventions { index: true, clean_urls: true, listings: false, favicon: true };
+    const ALL: UrlConventions =
+        UrlConventions { index: true, clean_urls: true, listings: false, favicon: true };
 
     fn aliases(keys: &[&str]) -> Vec<String> {
         aliases_with(keys, ALL)
     }
 
-    fn aliases_with(keys: &[&str], conventions: Conventions) -> Vec<String> {
+    fn aliases_with(keys: &[&str], conventions: UrlConventions) -> Vec<String> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
         let name = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let plan = plan(&keys, conventions);
@@ -347,9 +352,9 @@ mod tests {
     #[test]
     fn conventions_can_be_left() {
         let keys = ["/a/index.html", "/b.html"];
-        let index = Conventions { index: false, ..ALL };
+        let index = UrlConventions { index: false, ..ALL };
         assert_eq!(aliases_with(&keys, index), ["/a/index /a/index.html", "/b /b.html"]);
-        let clean = Conventions { clean_urls: false, ..ALL };
+        let clean = UrlConventions { clean_urls: false, ..ALL };
         assert_eq!(aliases_with(&keys, clean), ["/a/ /a/index.html"]);
     }
 
@@ -360,11 +365,11 @@ mod tests {
             let text = |folder: &[u8]| String::from_utf8(folder.to_vec()).unwrap();
             plan(&keys, conventions).listings.into_iter().map(text).collect::<Vec<_>>()
         };
-        let listed = Conventions { listings: true, ..ALL };
+        let listed = UrlConventions { listings: true, ..ALL };
         let keys = ["/a/b/c", "/a/b/d/e", "/a/index.html", "/b-1/x", "/b/_404.html", "/b/x", "/c"];
         assert_eq!(listings(&keys, listed), ["/", "/a/b/", "/a/b/d/", "/b-1/", "/b/"]);
         assert_eq!(listings(&keys, ALL), Vec::<String>::new());
-        let index = Conventions { index: false, ..listed };
+        let index = UrlConventions { index: false, ..listed };
         assert_eq!(listings(&["/a/index.html", "/index.html"], index), ["/", "/a/"]);
         // What is not published makes no folder.
         assert_eq!(listings(&["/a/_200.html", "/a/b/_404.html"], listed), ["/"]);
@@ -379,7 +384,7 @@ mod tests {
         let keys: Vec<&[u8]> = vec![b"/favicon.ico", b"/favicon.svg"];
         assert_eq!(plan(&keys, ALL), UrlPlan::default());
         assert_eq!(aliases(&["/a/favicon.svg", "/favicon.gif"]), Vec::<String>::new());
-        let none = Conventions { favicon: false, ..ALL };
+        let none = UrlConventions { favicon: false, ..ALL };
         assert_eq!(aliases_with(&["/favicon.svg"], none), Vec::<String>::new());
     }
 

@@ -33,11 +33,11 @@ use crate::walk::folder_reader::{
 };
 use crate::walk::found_files::{FoundFiles, SourceFile, relative};
 use crate::walk::name_filter::NameFilter;
-use crate::walk::read_ahead::{Ahead, Waiting, with_readers};
+use crate::walk::read_ahead::{PendingFolders, ReadAhead, with_readers};
 
 /// The selection of a folder's files that belong to its site.
 #[derive(Clone, Copy)]
-pub(crate) struct Selection<'a> {
+pub(crate) struct FileSelection<'a> {
     pub(crate) names: &'a NameFilter,
     /// Files that are no part of the site, under any name in the source.
     pub(crate) left_out: &'a [FileId],
@@ -47,11 +47,11 @@ pub(crate) struct Selection<'a> {
 /// `progress` is asked whether to cancel.
 pub(crate) fn walk(
     source: &Path,
-    selection: Selection<'_>,
+    selection: FileSelection<'_>,
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<FoundFiles, BuildError> {
-    let Selection { names, left_out } = selection;
+    let FileSelection { names, left_out } = selection;
     let cannot = |error| BuildError::Source { path: source.to_owned(), error };
     let metadata = fs::metadata(source).map_err(cannot)?;
     if !metadata.is_dir() {
@@ -76,11 +76,11 @@ struct ActiveFolder {
     key: Vec<u8>,
     names: std::vec::IntoIter<SiteName>,
     /// The next of the folders in it.
-    waiting: Waiting<FolderContent>,
+    waiting: PendingFolders<FolderContent>,
 }
 
 struct FolderWalk {
-    ahead: Ahead<FolderContent>,
+    ahead: ReadAhead<FolderContent>,
     /// The number of names seen, which bounds the walk.
     seen: usize,
     /// Folders entered, each once.
@@ -173,7 +173,7 @@ impl FolderWalk {
         found.loops.extend(content.loops);
         found.problems.extend(problems);
         let mut folder =
-            ActiveFolder { id, key, names: names.into_iter(), waiting: Waiting::default() };
+            ActiveFolder { id, key, names: names.into_iter(), waiting: PendingFolders::default() };
         self.read_ahead(&mut folder);
         Ok(folder)
     }

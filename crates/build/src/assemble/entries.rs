@@ -18,22 +18,22 @@ use crate::fingerprint::{self, NamedFile};
 use crate::media::MediaType;
 use crate::rules::redirects::Redirect;
 use crate::rules::{
-    ChangesId, Compiled, EntryVerdict, Rules, SitePaths, as_new_field_rule, as_new_rule,
+    ChangesId, CompiledRedirects, EntryVerdict, Rules, SitePaths, as_new_field_rule, as_new_rule,
 };
 use crate::summary::{Fingerprinted, Shadowed, Summary};
-use crate::url_plan::{self, Fallback, UrlPlan};
+use crate::url_plan::{self, FallbackPage, UrlPlan};
 use crate::walk::found_files::relative;
 use crate::walk::name_filter::NameFilter;
 use crate::warning::Warning;
 
 /// The redirects and the paths of the site that they are compared with.
-pub(super) struct Paths<'s> {
-    compiled: Compiled<'s>,
+pub(super) struct RedirectPaths<'s> {
+    compiled: CompiledRedirects<'s>,
     site: SitePaths<'s>,
 }
 
 /// A file whose paths are being written.
-struct Answered<'f> {
+struct ServedFile<'f> {
     resource: &'f Resource,
     key: &'f [u8],
     purpose: Purpose,
@@ -41,7 +41,7 @@ struct Answered<'f> {
     forms: Option<(ChangesId, Vec<NewRepresentation>)>,
 }
 
-impl Paths<'_> {
+impl RedirectPaths<'_> {
     /// Returns the verdict about the entry of a path that the site has.
     pub(super) fn verdict(&self, path: &[u8]) -> EntryVerdict {
         self.compiled.verdict(path, &self.site)
@@ -70,8 +70,8 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         let plan = url_plan::plan(&keys, self.options.conventions(self.rules));
         self.summary.report = self.options.report.then(|| self.report(&resources, &keys));
         let rules: &'a Rules = self.rules;
-        let paths = (!rules.redirects.is_empty()).then(|| Paths {
-            compiled: Compiled::new(&rules.redirects),
+        let paths = (!rules.redirects.is_empty()).then(|| RedirectPaths {
+            compiled: CompiledRedirects::new(&rules.redirects),
             site: SitePaths::of(&keys, &plan, self.options),
         });
         let assets = self.assets_of(earlier, names, &keys, &plan, paths.as_ref())?;
@@ -87,7 +87,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
                 Some(true) => Purpose::Fingerprinted,
                 _ => Purpose::Page,
             };
-            let mut answered = Answered { resource, key, purpose, forms: None };
+            let mut answered = ServedFile { resource, key, purpose, forms: None };
             self.answer(&mut answered, key, paths.as_ref())?;
             while let Some((_, alias)) = aliases.next_if(|(file, _)| *file == number) {
                 self.answer(&mut answered, alias, paths.as_ref())?;
@@ -154,11 +154,11 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     /// Writes the entry of a path at which a file responds.
     fn answer(
         &mut self,
-        answered: &mut Answered<'_>,
+        answered: &mut ServedFile<'_>,
         path: &[u8],
-        paths: Option<&Paths<'_>>,
+        paths: Option<&RedirectPaths<'_>>,
     ) -> Result<(), WriteError> {
-        let Answered { resource, key, purpose, forms } = answered;
+        let ServedFile { resource, key, purpose, forms } = answered;
         let verdict = paths.map_or(EntryVerdict::Keep, |paths| paths.verdict(path));
         if let EntryVerdict::Replace(number) = verdict {
             let rules = self.rules;
@@ -202,7 +202,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     fn fallback(
         &mut self,
         resource: &Resource,
-        Fallback { folder, status, .. }: Fallback<'_>,
+        FallbackPage { folder, status, .. }: FallbackPage<'_>,
     ) -> Result<(), BuildError> {
         let depth = folder.iter().filter(|&&byte| byte == b'/').count() - 1;
         if depth > FALLBACK_DEPTH_MAX {
@@ -278,7 +278,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Writes the rules: the ones that are entries, and the ones that are walked.
-    fn write_rules(&mut self, paths: &Paths<'_>) -> Result<(), WriteError> {
+    fn write_rules(&mut self, paths: &RedirectPaths<'_>) -> Result<(), WriteError> {
         let rules = &self.rules.redirects;
         let placed = paths.compiled.place(&paths.site);
         for (path, number) in &placed.entries {

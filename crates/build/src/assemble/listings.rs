@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pinion_archive::{Digest, NewEntry, WriteError};
 use pinion_http::date::UnixSeconds;
 
-use super::entries::{Paths, entry};
+use super::entries::{RedirectPaths, entry};
 use super::{Assembly, NEVER, NO_FILE, Resource};
 use crate::encode::Encoders;
 use crate::error::BuildError;
@@ -14,7 +14,7 @@ use crate::fields::Purpose;
 use crate::listing::{self, ListedFile, Listing};
 use crate::media::MediaType;
 use crate::pipeline;
-use crate::process_file::{BuildState, Codings};
+use crate::process_file::{BuildState, FileCodings};
 use crate::progress::Progress;
 use crate::rules::EntryVerdict;
 use crate::url_plan::{self, UrlPlan};
@@ -29,11 +29,11 @@ const JSON: MediaType = MediaType { essence: "application/json", utf8: false };
 const ROW_BYTES: u64 = 384;
 
 /// A form of a listing.
-struct Made {
+struct MadeListing {
     media: MediaType,
     bytes: Bytes,
     digest: Digest,
-    codings: Codings,
+    codings: FileCodings,
 }
 
 impl<W: Write + Seek> Assembly<'_, W> {
@@ -84,7 +84,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
                 let make = |(media, bytes): (MediaType, Vec<u8>)| {
                     let bytes = Bytes::from(bytes);
                     let (digest, codings) = state.made(encoders, folder, media, &bytes);
-                    Made { media, bytes, digest, codings }
+                    MadeListing { media, bytes, digest, codings }
                 };
                 let forms = [(PAGE, listing::page(&listing)), (JSON, listing::json(&listing))];
                 (listing.modified(), forms.map(make))
@@ -98,8 +98,12 @@ impl<W: Write + Seek> Assembly<'_, W> {
     }
 
     /// Stores a form of a listing.
-    fn made(&mut self, made: Made, modified: Option<UnixSeconds>) -> Result<Resource, WriteError> {
-        let Made { media, bytes, digest, codings } = made;
+    fn made(
+        &mut self,
+        made: MadeListing,
+        modified: Option<UnixSeconds>,
+    ) -> Result<Resource, WriteError> {
+        let MadeListing { media, bytes, digest, codings } = made;
         let known = self.contents.find(self.writer.known(&digest), &digest);
         let content = match known {
             Some(known) => known,
@@ -120,7 +124,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
     pub(super) fn listings(
         &mut self,
         plan: &UrlPlan<'_>,
-        paths: Option<&Paths<'_>>,
+        paths: Option<&RedirectPaths<'_>>,
     ) -> Result<(), WriteError> {
         let listings = std::mem::take(&mut self.listings);
         for (folder, [page, json]) in plan.listings.iter().copied().zip(&listings) {

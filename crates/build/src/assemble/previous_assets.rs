@@ -18,7 +18,7 @@ use pinion_archive::{
 use pinion_http::date::UnixSeconds;
 
 use super::Assembly;
-use super::entries::Paths;
+use super::entries::RedirectPaths;
 use crate::error::BuildError;
 use crate::fingerprint::{self, NamedFile};
 use crate::rules::{EntryVerdict, SitePaths};
@@ -39,7 +39,7 @@ pub struct Earlier<'a> {
 }
 
 /// An asset to be carried over.
-struct Asset {
+struct CarriedAsset {
     /// The number of builds that have carried it over, this one included.
     age: u16,
     /// The rank of its archive.
@@ -51,10 +51,10 @@ pub(super) struct StoredAsset {
     path: Box<[u8]>,
     age: u16,
     rules_first: bool,
-    forms: Forms,
+    forms: StoredForms,
 }
 
-struct Forms {
+struct StoredForms {
     modified: Option<UnixSeconds>,
     stored: Vec<NewRepresentation>,
 }
@@ -67,13 +67,14 @@ impl<W: Write + Seek> Assembly<'_, W> {
         names: &NameFilter,
         keys: &[&[u8]],
         plan: &UrlPlan<'_>,
-        paths: Option<&Paths<'_>>,
+        paths: Option<&RedirectPaths<'_>>,
     ) -> Result<Vec<StoredAsset>, BuildError> {
         if earlier.archives.is_empty() {
             return Ok(Vec::new());
         }
         let site = SitePaths::of(keys, plan, self.options);
-        let by_rules: HashSet<Vec<u8>> = paths.map(Paths::entries).into_iter().flatten().collect();
+        let by_rules: HashSet<Vec<u8>> =
+            paths.map(RedirectPaths::entries).into_iter().flatten().collect();
         let pages = plan.fallbacks.iter().filter(|page| page.status == 200);
         let pages: HashSet<&[u8]> = pages.map(|page| page.folder).collect();
         let is_taken = |path: &[u8]| {
@@ -98,7 +99,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
                 let file = Path::new(OsStr::from_bytes(path.get(1..).unwrap_or_default()));
                 let age = age_of(&known, path);
                 if age <= earlier.keep && !is_taken(path) && names.may_be_part(file) {
-                    take(&mut assets, path, Asset { age, archive: rank });
+                    take(&mut assets, path, CarriedAsset { age, archive: rank });
                 }
             }
             digests.push((of_bodies, names_of));
@@ -108,7 +109,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
         let unused = unused.map(|pattern| Warning::UnusedPrevious(pattern.into()));
         self.summary.warnings.extend(unused);
         let mut stored = Vec::new();
-        for (path, Asset { age, archive }) in assets {
+        for (path, CarriedAsset { age, archive }) in assets {
             let verdict = paths.map_or(EntryVerdict::Keep, |paths| paths.verdict(&path));
             // A forced rule is walked where there is no entry.
             if matches!(verdict, EntryVerdict::Replace(_)) {
@@ -148,7 +149,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
         digests: &BodyDigests<'_>,
         path: &[u8],
         assets: &BTreeSet<Box<[u8]>>,
-    ) -> Result<Option<Forms>, CopyError> {
+    ) -> Result<Option<StoredForms>, CopyError> {
         let mut scratch = Scratch::new();
         let Some(entry) = archive.find(path, &mut scratch)? else { return Ok(None) };
         // A damaged archive can have two records of one path; its index decides which one responds.
@@ -164,7 +165,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
             let etag = ETag(*form.etag());
             forms.push(NewRepresentation { coding: form.coding(), shared, body, etag });
         }
-        Ok(Some(Forms { modified: entry.modified(), stored: forms }))
+        Ok(Some(StoredForms { modified: entry.modified(), stored: forms }))
     }
 
     /// Returns the same block in this archive; `None` for one that is no text, which no build
@@ -208,7 +209,7 @@ fn previous(path: &Path, damage: Damage) -> BuildError {
 
 /// Records an asset; of one that several archives have, the youngest is taken, and of those the
 /// first.
-fn take(assets: &mut BTreeMap<Box<[u8]>, Asset>, path: &[u8], asset: Asset) {
+fn take(assets: &mut BTreeMap<Box<[u8]>, CarriedAsset>, path: &[u8], asset: CarriedAsset) {
     match assets.get_mut(path) {
         Some(known) if known.age <= asset.age => {}
         Some(known) => *known = asset,

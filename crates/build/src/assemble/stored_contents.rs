@@ -31,7 +31,7 @@ pub(crate) struct ContentForm {
 
 /// All contents, and the bodies of each.
 #[derive(Default)]
-pub(crate) struct Contents {
+pub(crate) struct StoredContents {
     /// Each content as it is.
     plain: Vec<BodyRef>,
     /// Contents, found by that body.
@@ -53,7 +53,7 @@ struct FormSpan {
     count: u8,
 }
 
-impl Contents {
+impl StoredContents {
     /// Returns the content that is stored as `body`, or that stayed outside and has the digest
     /// `state`.
     pub(crate) fn find(&self, body: Option<BodyRef>, state: &Digest) -> Option<ContentId> {

@@ -6,7 +6,7 @@ use super::*;
 use crate::codings::{CodingEffort, codings_at};
 use pinion_http::coding::Coding;
 
-fn decoded(coding: Coding, encoded: &Encoded) -> Vec<u8> {
+fn decoded(coding: Coding, encoded: &EncodedContent) -> Vec<u8> {
     let mut content = Vec::new();
     match coding {
         Coding::Identity => unreachable!("the identity is not encoded"),
@@ -34,7 +34,7 @@ fn fresh(codings: &str) -> Fresh {
 
 impl Fresh {
     /// The codings that are worth keeping.
-    fn encode(&mut self, content: &[u8]) -> Vec<Encoded> {
+    fn encode(&mut self, content: &[u8]) -> Vec<EncodedContent> {
         let Fresh(codings, encoders) = self;
         codings.iter().filter_map(|choice| encoders.encode(*choice, content)).collect()
     }

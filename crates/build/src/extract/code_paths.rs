@@ -8,15 +8,15 @@ use pinion_archive::CodeSection;
 const CONTENT_FOLDER: &[u8] = b"/public_html";
 
 /// The places of code and content: whether there is code, and a folder for the content.
-pub(super) struct Places {
+pub(super) struct CodePlaces {
     is_dynamic: bool,
     has_folder: bool,
 }
 
-impl Places {
+impl CodePlaces {
     /// Returns the places, as far as the code shows them.
-    pub(super) fn of(code: &CodeSection) -> Places {
-        let mut places = Places { is_dynamic: !code.is_empty(), has_folder: false };
+    pub(super) fn of(code: &CodeSection) -> CodePlaces {
+        let mut places = CodePlaces { is_dynamic: !code.is_empty(), has_folder: false };
         for (path, _) in code.iter() {
             places.has_folder |= path.starts_with(b"//");
             places.take(path);

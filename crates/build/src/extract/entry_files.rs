@@ -15,7 +15,7 @@ use pinion_template::name::main_script;
 use crate::assemble::{COMPAT_80S, COMPAT_FACT, INCLUDE_FACT};
 use crate::compat_80s::{is_page_below_static, loads_module};
 use crate::dynamic_site;
-use crate::extract::code_paths::Places;
+use crate::extract::code_paths::CodePlaces;
 use crate::limits::{FILE_NAME_MAX_BYTES, FILE_PATH_MAX_BYTES};
 use crate::media::{self, MediaType};
 use crate::url_plan;
@@ -263,7 +263,7 @@ impl ExtractLayout<'_> {
     /// is a file of the content too, which a page includes.
     pub(super) fn code_of(
         &mut self,
-        places: &Places,
+        places: &CodePlaces,
         path: &[u8],
         content: &[u8],
     ) -> Result<Result<Option<Vec<u8>>, ExtractRefusal>, Damage> {

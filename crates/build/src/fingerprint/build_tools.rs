@@ -10,7 +10,7 @@ use super::word_or_hash::{Look, look};
 use super::{Asset, split_name};
 
 /// A tool and where it writes names with hashes.
-struct Tool {
+struct BuildTool {
     /// Two files that show that the tool has written the folder above them.
     witnesses: [Witness; 2],
     form: NameForm,
@@ -36,9 +36,9 @@ const DOT_HEX: NameForm =
 const DASH_BASE64: NameForm =
     NameForm { alphabet: Alphabet::Base64, separator: b'-', bytes: 8, has_width: false };
 
-static TOOLS: [Tool; 5] = [
+static TOOLS: [BuildTool; 5] = [
     // Material for MkDocs.
-    Tool {
+    BuildTool {
         witnesses: [
             witness(b"assets/javascripts/", b"bundle.", b".min.js"),
             witness(b"assets/stylesheets/", b"main.", b".min.css"),
@@ -47,7 +47,7 @@ static TOOLS: [Tool; 5] = [
         folders: &[b"assets/javascripts/", b"assets/stylesheets/"],
     },
     // Vite.
-    Tool {
+    BuildTool {
         witnesses: [
             witness(b"assets/", b"index-", b".js"),
             witness(b"assets/", b"index-", b".css"),
@@ -56,7 +56,7 @@ static TOOLS: [Tool; 5] = [
         folders: &[b"assets/"],
     },
     // Create React App.
-    Tool {
+    BuildTool {
         witnesses: [
             witness(b"static/js/", b"main.", b".js"),
             witness(b"static/css/", b"main.", b".css"),
@@ -65,13 +65,13 @@ static TOOLS: [Tool; 5] = [
         folders: &[b"static/"],
     },
     // Vue CLI.
-    Tool {
+    BuildTool {
         witnesses: [witness(b"js/", b"app.", b".js"), witness(b"css/", b"app.", b".css")],
         form: DOT_HEX,
         folders: &[b"css/", b"fonts/", b"img/", b"js/", b"media/"],
     },
     // Docusaurus.
-    Tool {
+    BuildTool {
         witnesses: [
             witness(b"assets/js/", b"main.", b".js"),
             witness(b"assets/css/", b"styles.", b".css"),
@@ -87,7 +87,7 @@ const OWN_FOLDERS: [&[u8]; 3] = [b"/_app/immutable/", b"/_astro/", b"/_nuxt/"];
 /// The tools that have written a site.
 pub(super) struct Witnessed<'a> {
     /// Each tool and the folder that it has written to, with a slash at its end.
-    known: Vec<(&'static Tool, &'a [u8])>,
+    known: Vec<(&'static BuildTool, &'a [u8])>,
 }
 
 /// Finds the tools that have written these files.
@@ -117,7 +117,7 @@ impl Witnessed<'_> {
             OWN_FOLDERS.iter().any(|own| memchr::memmem::find(folder, own).is_some())
                 && (form.alphabet, form.bytes) == (Alphabet::Base64, 8)
         };
-        let is_of = |tool: &Tool, root: &[u8]| {
+        let is_of = |tool: &BuildTool, root: &[u8]| {
             let below = folder.strip_prefix(root);
             tool.form == form
                 && below.is_some_and(|below| tool.folders.iter().any(|of| below.starts_with(of)))

@@ -14,7 +14,7 @@ use pinion_http::coding::Coding;
 
 use crate::coding_rules::CodingRules;
 use crate::codings::CodingLevel;
-use crate::encode::{Encoded, Encoders};
+use crate::encode::{EncodedContent, Encoders};
 use crate::error::BuildError;
 use crate::fields::{FieldBlocks, NEVER_CACHED};
 use crate::import::archive_plan::{ImportPlan, PlannedPage, Rule};
@@ -44,13 +44,14 @@ pub(super) fn write<W: Write + Seek>(
         writer.without_slash_redirects();
     }
     let imported = Imported { codings: CodingSummary::none_of(lists.all()), ..Imported::default() };
-    let contents = Contents::of(&plan);
-    let mut import = Import { plan: &plan, options, lists: &lists, fields, writer, imported };
+    let contents = ImportedContents::of(&plan);
+    let mut import =
+        ArchiveImport { plan: &plan, options, lists: &lists, fields, writer, imported };
     let stored = import.contents(&contents, progress)?;
     let answers = import.answers(&contents, &stored)?;
     import.writer.end_bodies()?;
     import.entries(&answers)?;
-    let Import { writer, mut imported, .. } = import;
+    let ArchiveImport { writer, mut imported, .. } = import;
     imported.rules = plan.rules.len() as u64;
     imported.leftovers = plan.leftovers;
     let files = imported.pages.to_string();
@@ -66,7 +67,7 @@ pub(super) fn write<W: Write + Seek>(
 }
 
 /// The contents of the responses, each once.
-struct Contents<'a> {
+struct ImportedContents<'a> {
     list: Vec<ImportedContent<'a>>,
     /// The rank in `list`, by the number of a response; `None` for a redirect.
     of_answer: Vec<Option<usize>>,
@@ -83,11 +84,11 @@ struct ImportedContent<'a> {
 }
 
 /// A content that a worker has read.
-struct Product<'a> {
+struct ImportedBody<'a> {
     digest: Digest,
     identity: Cow<'a, [u8]>,
     /// The result of each of its codings.
-    tried: Vec<(CodingLevel, Option<Encoded>)>,
+    tried: Vec<(CodingLevel, Option<EncodedContent>)>,
     media: String,
 }
 
@@ -103,9 +104,10 @@ enum ReadyAnswer {
     Redirect(Vec<u8>, SharedId),
 }
 
-impl<'a> Contents<'a> {
-    fn of(plan: &ImportPlan<'a>) -> Contents<'a> {
-        let mut contents = Contents { list: Vec::new(), of_answer: vec![None; plan.answers.len()] };
+impl<'a> ImportedContents<'a> {
+    fn of(plan: &ImportPlan<'a>) -> ImportedContents<'a> {
+        let mut contents =
+            ImportedContents { list: Vec::new(), of_answer: vec![None; plan.answers.len()] };
         let mut known = HashMap::new();
         let pages = plan.pages.iter().map(|(path, page)| (path, page.answer));
         for (path, answer) in
@@ -138,7 +140,7 @@ impl<'a> ImportedContent<'a> {
         &self,
         encoders: &mut Encoders,
         codings: &[CodingLevel],
-    ) -> Result<Product<'a>, ContentFault> {
+    ) -> Result<ImportedBody<'a>, ContentFault> {
         let identity = self.stored.content()?;
         let encoded = self.encoded && identity.len() as u64 <= HELD_MAX_BYTES;
         let codings = if encoded { codings } else { &[] };
@@ -147,11 +149,11 @@ impl<'a> ImportedContent<'a> {
             true => MediaType::of(&self.path, &identity).field().into_owned(),
             false => String::new(),
         };
-        Ok(Product { digest: Digest::of(&identity), tried: tried.collect(), identity, media })
+        Ok(ImportedBody { digest: Digest::of(&identity), tried: tried.collect(), identity, media })
     }
 }
 
-struct Import<'p, 'a, W: Write + Seek> {
+struct ArchiveImport<'p, 'a, W: Write + Seek> {
     plan: &'p ImportPlan<'a>,
     options: &'p Options,
     lists: &'p CodingRules<'p>,
@@ -160,11 +162,11 @@ struct Import<'p, 'a, W: Write + Seek> {
     imported: Imported,
 }
 
-impl<'a, W: Write + Seek> Import<'_, 'a, W> {
+impl<'a, W: Write + Seek> ArchiveImport<'_, 'a, W> {
     /// Stores all contents.
     fn contents(
         &mut self,
-        contents: &Contents<'a>,
+        contents: &ImportedContents<'a>,
         progress: &dyn Progress,
     ) -> Result<Vec<KeptContent>, ImportError> {
         let (options, lists) = (self.options, self.lists);
@@ -202,8 +204,8 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
         Ok(kept)
     }
 
-    fn keep(&mut self, product: Product<'_>) -> Result<KeptContent, ImportError> {
-        let Product { digest, identity, tried, media } = product;
+    fn keep(&mut self, product: ImportedBody<'_>) -> Result<KeptContent, ImportError> {
+        let ImportedBody { digest, identity, tried, media } = product;
         self.imported.contents += 1;
         self.imported.content_bytes += identity.len() as u64;
         let content = self.writer.body(&digest, &identity)?;
@@ -236,7 +238,7 @@ impl<'a, W: Write + Seek> Import<'_, 'a, W> {
     /// Returns the fields of all responses, with their contents.
     fn answers(
         &mut self,
-        contents: &Contents<'_>,
+        contents: &ImportedContents<'_>,
         kept: &[KeptContent],
     ) -> Result<Vec<ReadyAnswer>, ImportError> {
         let plan = self.plan;

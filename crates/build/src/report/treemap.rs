@@ -3,22 +3,22 @@
 
 /// A rectangle, in units of the drawing.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Area {
+pub(super) struct TreemapArea {
     pub(super) x: f64,
     pub(super) y: f64,
     pub(super) width: f64,
     pub(super) height: f64,
 }
 
-impl Area {
+impl TreemapArea {
     pub(super) fn size(self) -> f64 {
         self.width * self.height
     }
 
     /// Returns the area without a border of this width, and this much more at the top; an empty
     /// one, if that is all of it.
-    pub(super) fn within(self, border: f64, top: f64) -> Area {
-        Area {
+    pub(super) fn within(self, border: f64, top: f64) -> TreemapArea {
+        TreemapArea {
             x: self.x + border,
             y: self.y + border + top,
             width: (self.width - 2.0 * border).max(0.0),
@@ -28,7 +28,7 @@ impl Area {
 }
 
 /// Divides `area` among `sizes`, which fall and are greater than 0; one part for each, in order.
-pub(super) fn divide(area: Area, sizes: &[u64]) -> Vec<Area> {
+pub(super) fn divide(area: TreemapArea, sizes: &[u64]) -> Vec<TreemapArea> {
     let total: f64 = sizes.iter().map(|&size| size as f64).sum();
     let mut parts = Vec::with_capacity(sizes.len());
     let mut rest = area;
@@ -63,25 +63,25 @@ fn row_length(sizes: &[u64], scale: f64, side: f64) -> usize {
 }
 
 /// Puts a row along the shorter side of `area`; returns the rest of the area.
-fn lay(area: Area, row: &[u64], scale: f64, parts: &mut Vec<Area>) -> Area {
+fn lay(area: TreemapArea, row: &[u64], scale: f64, parts: &mut Vec<TreemapArea>) -> TreemapArea {
     let sum: f64 = row.iter().map(|&size| size as f64 * scale).sum();
-    let Area { mut x, mut y, width, height } = area;
+    let TreemapArea { mut x, mut y, width, height } = area;
     if width >= height {
         let thick = if height > 0.0 { (sum / height).min(width) } else { 0.0 };
         for &size in row {
             let long = if thick > 0.0 { size as f64 * scale / thick } else { 0.0 };
-            parts.push(Area { x, y, width: thick, height: long });
+            parts.push(TreemapArea { x, y, width: thick, height: long });
             y += long;
         }
-        Area { x: area.x + thick, y: area.y, width: width - thick, height }
+        TreemapArea { x: area.x + thick, y: area.y, width: width - thick, height }
     } else {
         let thick = if width > 0.0 { (sum / width).min(height) } else { 0.0 };
         for &size in row {
             let long = if thick > 0.0 { size as f64 * scale / thick } else { 0.0 };
-            parts.push(Area { x, y, width: long, height: thick });
+            parts.push(TreemapArea { x, y, width: long, height: thick });
             x += long;
         }
-        Area { x: area.x, y: area.y + thick, width, height: height - thick }
+        TreemapArea { x: area.x, y: area.y + thick, width, height: height - thick }
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
         ) {
             let mut sizes = sizes;
             sizes.sort_unstable_by(|a, b| b.cmp(a));
-            let area = Area { x: 3.0, y: 5.0, width, height };
+            let area = TreemapArea { x: 3.0, y: 5.0, width, height };
             let parts = divide(area, &sizes);
             prop_assert_eq!(parts.len(), sizes.len());
             let total: f64 = sizes.iter().map(|&size| size as f64).sum();
@@ -124,7 +124,7 @@ mod tests {
     /// The example of the paper: no part is thinner than 1 : 3.
     #[test]
     fn parts_are_not_thin() {
-        let area = Area { x: 0.0, y: 0.0, width: 6.0, height: 4.0 };
+        let area = TreemapArea { x: 0.0, y: 0.0, width: 6.0, height: 4.0 };
         for part in divide(area, &[6, 6, 4, 3, 2, 2, 1]) {
             let ratio = part.width / part.height;
             assert!((0.33..3.01).contains(&ratio), "{part:?}");

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use pinion_http::html::escape;
 
 use super::FileReport;
-use super::treemap::{Area, divide};
+use super::treemap::{TreemapArea, divide};
 use crate::number_format::{percent, size};
 
 /// The width of the drawing, in units of its own.
@@ -47,27 +47,27 @@ pub(super) fn group(essence: &str) -> usize {
 
 /// Returns the drawing of files that are sorted by key.
 pub(super) fn svg(files: &[FileReport]) -> String {
-    let mut drawing = Drawing { text: String::new(), total: bytes_of(files) };
+    let mut drawing = TreemapDrawing { text: String::new(), total: bytes_of(files) };
     let _ = write!(
         drawing.text,
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Bytes by folder\">"
     );
     if drawing.total > 0 {
-        let area = Area { x: 0.0, y: 0.0, width: WIDTH, height: HEIGHT };
+        let area = TreemapArea { x: 0.0, y: 0.0, width: WIDTH, height: HEIGHT };
         drawing.children(files, 1, area);
     }
     drawing.text.push_str("</svg>");
     drawing.text
 }
 
-struct Drawing {
+struct TreemapDrawing {
     text: String,
     total: u64,
 }
 
-impl Drawing {
+impl TreemapDrawing {
     /// Draws the content of a folder whose path has `depth` bytes, its slash included.
-    fn children(&mut self, files: &[FileReport], depth: usize, area: Area) {
+    fn children(&mut self, files: &[FileReport], depth: usize, area: TreemapArea) {
         let mut children: Vec<_> =
             children(files, depth).map(|files| (bytes_of(files), files)).collect();
         children.retain(|(bytes, _)| *bytes > 0);
@@ -85,7 +85,7 @@ impl Drawing {
         }
     }
 
-    fn folder(&mut self, path: &[u8], files: &[FileReport], bytes: u64, area: Area) {
+    fn folder(&mut self, path: &[u8], files: &[FileReport], bytes: u64, area: TreemapArea) {
         let open = area.width >= NAMED_WIDTH && area.height >= NAMED_HEIGHT;
         let class = if open { "d".to_owned() } else { format!("t{}", most(files)) };
         let count = files.len();
@@ -107,7 +107,7 @@ impl Drawing {
         self.children(files, path.len(), area.within(BORDER, NAME_HEIGHT));
     }
 
-    fn file(&mut self, file: &FileReport, area: Area) {
+    fn file(&mut self, file: &FileReport, area: TreemapArea) {
         self.rectangle(
             &format!("t{}", group(file.essence)),
             &file.key,
@@ -117,8 +117,8 @@ impl Drawing {
         );
     }
 
-    fn rectangle(&mut self, class: &str, path: &[u8], what: &str, bytes: u64, area: Area) {
-        let Area { x, y, width, height } = area;
+    fn rectangle(&mut self, class: &str, path: &[u8], what: &str, bytes: u64, area: TreemapArea) {
+        let TreemapArea { x, y, width, height } = area;
         let path = String::from_utf8_lossy(path);
         let _ = write!(
             self.text,

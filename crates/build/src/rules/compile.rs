@@ -42,7 +42,7 @@ pub(crate) enum EntryVerdict {
 }
 
 /// All rules, ready to be asked about paths.
-pub(crate) struct Compiled<'r> {
+pub(crate) struct CompiledRedirects<'r> {
     pub(super) rules: &'r [Redirect],
     /// Rules for one path only, by it.
     exact: HashMap<Vec<u8>, Vec<usize>>,
@@ -55,7 +55,7 @@ pub(crate) struct Compiled<'r> {
 
 /// The places of the rules.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedRedirects {
     /// Paths that the site does not have, and the rule that responds to each.
     pub(crate) entries: Vec<(Vec<u8>, usize)>,
     /// Rules that are walked, in their order.
@@ -64,8 +64,8 @@ pub(crate) struct Placed {
     pub(crate) warnings: Vec<(usize, RedirectWarning)>,
 }
 
-impl<'r> Compiled<'r> {
-    pub(crate) fn new(rules: &'r [Redirect]) -> Compiled<'r> {
+impl<'r> CompiledRedirects<'r> {
+    pub(crate) fn new(rules: &'r [Redirect]) -> CompiledRedirects<'r> {
         let mut exact: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
         let (mut patterns, mut rewrites, mut forced) = (Vec::new(), Vec::new(), (false, false));
         for (number, rule) in rules.iter().enumerate() {
@@ -83,7 +83,7 @@ impl<'r> Compiled<'r> {
                 }
             }
         }
-        Compiled { rules, exact, patterns, forced, rewrites }
+        CompiledRedirects { rules, exact, patterns, forced, rewrites }
     }
 
     /// Decides about the entry of a path that the site has.
@@ -105,8 +105,8 @@ impl<'r> Compiled<'r> {
     }
 
     /// Finds the place of every rule.
-    pub(crate) fn place(&self, site: &SitePaths<'_>) -> Placed {
-        let mut placed = Placed::default();
+    pub(crate) fn place(&self, site: &SitePaths<'_>) -> PlacedRedirects {
+        let mut placed = PlacedRedirects::default();
         for (number, rule) in self.rules.iter().enumerate() {
             if let Some(earlier) = self.covered_by(number) {
                 placed.warnings.push((number, RedirectWarning::Covered(earlier)));
@@ -135,7 +135,7 @@ impl<'r> Compiled<'r> {
         number: usize,
         path: &[u8],
         site: &SitePaths<'_>,
-        placed: &mut Placed,
+        placed: &mut PlacedRedirects,
     ) -> bool {
         let Some(rule) = self.rules.get(number) else { return false };
         let forms = forms(path);

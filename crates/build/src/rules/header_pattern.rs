@@ -11,7 +11,7 @@ use super::source_lines::{LineFault, Word};
 
 /// A pattern for paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glob {
+pub struct HeaderPattern {
     /// The pattern as an archive stores it.
     encoded: Box<[u8]>,
     /// The names of the placeholders, in their order.
@@ -36,9 +36,9 @@ pub(crate) struct Captured {
     splat: Option<Box<[u8]>>,
 }
 
-impl Glob {
+impl HeaderPattern {
     /// Reads a line that begins with a slash.
-    pub(super) fn parse(line: Word<'_>) -> Result<Glob, LineFault> {
+    pub(super) fn parse(line: Word<'_>) -> Result<HeaderPattern, LineFault> {
         if let Some(at) = line.text.find(['?', '#']) {
             return Err(LineFault::new(line.column_at(at), "a path without ? and #")
                 .advise("patterns of _headers are compared with the path alone"));
@@ -61,7 +61,7 @@ impl Glob {
         let parts: Vec<PatternPart<'_>> = tokens.0.iter().map(GlobToken::part).collect();
         let encoded = FieldPattern::encode(&parts)
             .map_err(|_| LineFault::new(line.column, "a shorter path"))?;
-        Ok(Glob { encoded: encoded.into(), names })
+        Ok(HeaderPattern { encoded: encoded.into(), names })
     }
 
     /// Returns the pattern as an archive has it.
@@ -251,8 +251,8 @@ fn name_at(segment: &str, start: usize) -> &str {
 mod tests {
     use super::*;
 
-    fn glob(text: &str) -> Glob {
-        Glob::parse(Word { text, column: 1 }).expect(text)
+    fn glob(text: &str) -> HeaderPattern {
+        HeaderPattern::parse(Word { text, column: 1 }).expect(text)
     }
 
     #[test]

@@ -10,7 +10,7 @@ use pinion_archive::limits::RULES_MAX;
 use pinion_http::coding::Coding;
 use pinion_http::grammar::{is_token, is_value_byte};
 
-use super::header_pattern::Glob;
+use super::header_pattern::HeaderPattern;
 use super::source_lines::{LineFault, RuleError, Word, lines, trimmed};
 use crate::rule_warning::RuleWarning;
 
@@ -20,7 +20,7 @@ pub struct FieldRule {
     /// Its line, from 1.
     pub line: usize,
     /// The paths that it is about.
-    pub pattern: Glob,
+    pub pattern: HeaderPattern,
     /// Its changes, in the order of the file.
     pub changes: Vec<HeaderChange>,
     /// The line of each change, from 1.
@@ -131,7 +131,7 @@ fn second_values_of(field: &str, rules: &[FieldRule]) -> Vec<(usize, RuleWarning
 
 /// Returns whether two patterns certainly have paths in common: they are the same, or one is for
 /// every path.
-fn overlaps(one: &Glob, other: &Glob) -> bool {
+fn overlaps(one: &HeaderPattern, other: &HeaderPattern) -> bool {
     one == other || [one, other].iter().any(|pattern| pattern.covers_folder(b"/"))
 }
 
@@ -161,7 +161,7 @@ impl Below {
         Ok(())
     }
 
-    fn begin(&mut self, found: &mut FieldRules, line: usize, pattern: Option<Glob>) {
+    fn begin(&mut self, found: &mut FieldRules, line: usize, pattern: Option<HeaderPattern>) {
         match pattern {
             Some(pattern) => {
                 found.rules.push(FieldRule {
@@ -206,7 +206,7 @@ impl Below {
 }
 
 enum HeaderLine {
-    Path(Glob),
+    Path(HeaderPattern),
     Host,
     Change(HeaderChange),
 }
@@ -214,7 +214,7 @@ enum HeaderLine {
 impl HeaderLine {
     fn of(line: Word<'_>) -> Result<HeaderLine, LineFault> {
         if line.text.starts_with('/') {
-            return Glob::parse(line).map(HeaderLine::Path);
+            return HeaderPattern::parse(line).map(HeaderLine::Path);
         }
         if line.text.starts_with("http://") || line.text.starts_with("https://") {
             return Ok(HeaderLine::Host);

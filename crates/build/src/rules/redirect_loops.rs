@@ -4,7 +4,7 @@ use pinion_archive::{SegmentPart, SegmentPattern};
 use pinion_http::host;
 use pinion_http::target::decode_path;
 
-use super::compile::{Compiled, forms};
+use super::compile::{CompiledRedirects, forms};
 use super::path_matching::{covers_host, matches};
 use super::redirects::{Redirect, RedirectPart, TargetPart};
 use super::site_paths::SitePaths;
@@ -12,17 +12,17 @@ use crate::limits::REDIRECTS_FOLLOWED_MAX;
 
 /// Rules by their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Circles {
+pub(crate) struct RedirectCircles {
     /// They lead to themselves for every request.
     pub(crate) certain: Vec<usize>,
     /// They lead to themselves in other words each time, or by way of other rules.
     pub(crate) around: Vec<usize>,
 }
 
-impl Compiled<'_> {
+impl CompiledRedirects<'_> {
     /// Finds the redirects that lead a client in a circle.
-    pub(crate) fn circles(&self, site: &SitePaths<'_>) -> Circles {
-        let mut circles = Circles::default();
+    pub(crate) fn circles(&self, site: &SitePaths<'_>) -> RedirectCircles {
+        let mut circles = RedirectCircles::default();
         let next = self.next_rules(site);
         for (number, rule) in self.rules.iter().enumerate() {
             let certain = &circles.certain;

@@ -21,7 +21,7 @@ use crate::walk::open_source::OpenSource;
 use crate::warning::Warning;
 
 /// Takes one file after the other, and collects the errors.
-pub(super) struct Collector<'s> {
+pub(super) struct RulesCollector<'s> {
     source: &'s Path,
     /// The prefix of keys, below the source.
     content: &'s str,
@@ -48,11 +48,15 @@ impl Deepest {
     }
 }
 
-impl<'s> Collector<'s> {
+impl<'s> RulesCollector<'s> {
     /// Makes a collector for keys below the folder `content` of the folder `source`, which was
     /// walked without the files of `left_out`.
-    pub(super) fn new(source: &'s Path, content: &'s str, left_out: &'s [FileId]) -> Collector<'s> {
-        Collector {
+    pub(super) fn new(
+        source: &'s Path,
+        content: &'s str,
+        left_out: &'s [FileId],
+    ) -> RulesCollector<'s> {
+        RulesCollector {
             source,
             content,
             left_out,
@@ -143,7 +147,7 @@ impl<'s> Collector<'s> {
 
     /// Returns all rules, in their order; wrong lines are left out if `lax`.
     pub(super) fn finish(self, lax: bool) -> Result<Rules, BuildError> {
-        let Collector { mut rules, by_folder, mut errors, problems, .. } = self;
+        let RulesCollector { mut rules, by_folder, mut errors, problems, .. } = self;
         rules.redirects = by_folder.into_values().flatten().collect();
         if rules.redirects.len() > RULES_MAX
             && let Some(last) = rules.redirects.last()
@@ -281,7 +285,7 @@ mod tests {
     #[test]
     fn a_file_that_came_after_the_walk_may_be_published_and_is_not_read() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-        let mut files = Collector::new(Path::new("site"), "", &[]);
+        let mut files = RulesCollector::new(Path::new("site"), "", &[]);
         files.take_named(&path, RulesFile::Redirects);
         let Err(BuildError::UnreadRules(problems)) = files.finish(false) else { panic!("read") };
         let [FileProblem { reason: Reason::Changed, .. }] = &*problems else {

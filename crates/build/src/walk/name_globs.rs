@@ -15,19 +15,19 @@ pub(crate) mod oracle;
 
 /// Patterns of files: one without a slash is held against names, one with a slash against paths.
 pub struct Globs {
-    by_name: Patterns,
-    by_path: Patterns,
+    by_name: GlobPatterns,
+    by_path: GlobPatterns,
 }
 
 /// Patterns of one kind.
-struct Patterns {
+struct GlobPatterns {
     set: GlobSet,
     /// The patterns as they were given, in the order of the set, and whether they have matched
     /// anything.
     given: Vec<(String, AtomicBool)>,
 }
 
-impl Patterns {
+impl GlobPatterns {
     fn is_match(&self, bytes: &[u8]) -> bool {
         let path = Path::new(OsStr::from_bytes(bytes));
         if !self.set.is_match(path) {
@@ -62,7 +62,7 @@ impl Globs {
 
     /// Returns a set without patterns.
     pub(crate) fn none() -> Globs {
-        let none = || Patterns { set: GlobSet::empty(), given: Vec::new() };
+        let none = || GlobPatterns { set: GlobSet::empty(), given: Vec::new() };
         Globs { by_name: none(), by_path: none() }
     }
 
@@ -98,7 +98,7 @@ pub(crate) fn glob_of(pattern: &str) -> Result<Glob, String> {
         .map_err(|error| format!("{pattern:?} is not a pattern: {}", error.kind()))
 }
 
-fn set_of(patterns: Vec<(String, Glob)>) -> Result<Patterns, String> {
+fn set_of(patterns: Vec<(String, Glob)>) -> Result<GlobPatterns, String> {
     let mut set = GlobSetBuilder::new();
     let mut given = Vec::new();
     for (pattern, glob) in patterns {
@@ -106,5 +106,5 @@ fn set_of(patterns: Vec<(String, Glob)>) -> Result<Patterns, String> {
         given.push((pattern, AtomicBool::new(false)));
     }
     let set = set.build().map_err(|error| error.to_string())?;
-    Ok(Patterns { set, given })
+    Ok(GlobPatterns { set, given })
 }

@@ -8,10 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// Reads folders for a walk. Without a thread it reads none, and the walk does it.
-pub(super) struct Ahead<T>(Option<Sender<ReadAheadJob<T>>>);
+pub(super) struct ReadAhead<T>(Option<Sender<ReadAheadJob<T>>>);
 
 /// Folders that are being read, in the order of their names.
-pub(super) type Waiting<T> = VecDeque<Receiver<io::Result<T>>>;
+pub(super) type PendingFolders<T> = VecDeque<Receiver<io::Result<T>>>;
 
 struct ReadAheadJob<T> {
     folder: Vec<u8>,
@@ -22,7 +22,7 @@ struct ReadAheadJob<T> {
 pub(super) fn with_readers<T: Send, R>(
     threads: usize,
     read: impl Fn(&[u8]) -> io::Result<T> + Sync,
-    walk: impl FnOnce(Ahead<T>) -> R,
+    walk: impl FnOnce(ReadAhead<T>) -> R,
 ) -> R {
     let (sender, receiver) = channel::<ReadAheadJob<T>>();
     let receiver = Mutex::new(receiver);
@@ -39,13 +39,13 @@ pub(super) fn with_readers<T: Send, R>(
         };
         let started = (0..threads).filter(spawn).count();
         // Dropped at the end of the walk, and the threads end.
-        walk(Ahead((started > 0).then_some(sender)))
+        walk(ReadAhead((started > 0).then_some(sender)))
     })
 }
 
-impl<T> Ahead<T> {
+impl<T> ReadAhead<T> {
     /// Has a folder read. Returns false when no thread can do it.
-    pub(super) fn ask(&self, folder: Vec<u8>, waiting: &mut Waiting<T>) -> bool {
+    pub(super) fn ask(&self, folder: Vec<u8>, waiting: &mut PendingFolders<T>) -> bool {
         let (reply, answer) = sync_channel(1);
         let asked =
             self.0.as_ref().is_some_and(|jobs| jobs.send(ReadAheadJob { folder, reply }).is_ok());

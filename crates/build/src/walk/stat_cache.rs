@@ -28,7 +28,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::limits::{RACY_SECONDS, STAT_CACHE_MAX_BYTES};
 use crate::media::{self, MediaType};
-use crate::reuse::{Own, Reuse, Spot};
+use crate::reuse::{BodySpot, OwnArchive, ReusableArchives};
 use crate::walk::found_files::SourceFile;
 use crate::walk::open_source::OpenSource;
 use crate::walk::source_stamp::SourceStamp;
@@ -102,7 +102,7 @@ impl FoundIn {
 pub(crate) struct KnownFile {
     /// Its number in the list.
     pub(crate) file: u32,
-    pub(crate) spot: Spot,
+    pub(crate) spot: BodySpot,
     pub(crate) found: FoundIn,
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn is_foreign(path: &Path) -> bool {
 /// A file of fingerprints that is whole.
 pub(crate) struct StatCache {
     /// The archive that was built with it.
-    pub(crate) archive: Own,
+    pub(crate) archive: OwnArchive,
     bytes: Vec<u8>,
 }
 
@@ -157,7 +157,7 @@ impl StatCache {
         }
         let (digest, after) = all.get(rows_end..)?.split_first_chunk()?;
         let (stamp, _) = StampRow::ref_from_prefix(after).ok()?;
-        let archive = Own { digest: Digest(*digest), stamp: stamp.stamp() };
+        let archive = OwnArchive { digest: Digest(*digest), stamp: stamp.stamp() };
         bytes.truncate(rows_end);
         bytes.drain(..MAGIC.len());
         Some(StatCache { archive, bytes })
@@ -169,7 +169,7 @@ impl StatCache {
         &self,
         files: &[SourceFile],
         stamps: &[SourceStamp],
-        reuse: &Reuse,
+        reuse: &ReusableArchives,
     ) -> Vec<KnownFile> {
         let essences = media::essences();
         let mut known = Vec::new();
@@ -255,12 +255,12 @@ impl StampRow {
 
 /// A file of fingerprints that is being written.
 pub(crate) struct StatCacheWriter {
-    out: BufWriter<Hashed>,
+    out: BufWriter<HashedFile>,
     began: UnixSeconds,
     rows: u64,
 }
 
-struct Hashed {
+struct HashedFile {
     file: File,
     hasher: blake3::Hasher,
 }
@@ -270,7 +270,7 @@ impl StatCacheWriter {
     /// shortly before, get no row: they may have changed again within the same tick of the file
     /// system's clock.
     pub(crate) fn new(file: File, began: UnixSeconds) -> io::Result<StatCacheWriter> {
-        let mut out = BufWriter::new(Hashed { file, hasher: blake3::Hasher::new() });
+        let mut out = BufWriter::new(HashedFile { file, hasher: blake3::Hasher::new() });
         out.write_all(&MAGIC)?;
         Ok(StatCacheWriter { out, began, rows: 0 })
     }
@@ -310,7 +310,7 @@ impl StatCacheWriter {
     }
 
     /// Ends the file, which belongs to that archive.
-    pub(crate) fn finish(mut self, archive: &Own) -> io::Result<()> {
+    pub(crate) fn finish(mut self, archive: &OwnArchive) -> io::Result<()> {
         self.out.write_all(&archive.digest.0)?;
         self.out.write_all(StampRow::of(&archive.stamp).as_bytes())?;
         self.out.write_all(&self.rows.to_le_bytes())?;
@@ -320,7 +320,7 @@ impl StatCacheWriter {
     }
 }
 
-impl Write for Hashed {
+impl Write for HashedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
         self.hasher.update(bytes.get(..written).unwrap_or_default());

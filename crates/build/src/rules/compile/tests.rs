@@ -1,9 +1,9 @@
 use std::path::Path;
 
-use super::super::redirect_loops::Circles;
+use super::super::redirect_loops::RedirectCircles;
 use super::super::redirects::parse;
 use super::*;
-use crate::url_plan::{Fallback, UrlPlan};
+use crate::url_plan::{FallbackPage, UrlPlan};
 
 const FILES: [&[u8]; 4] = [b"/", b"/index.html", b"/file", b"/dir/"];
 
@@ -21,9 +21,9 @@ fn placed_on(hosts: &[&str], text: &str) -> String {
     files.sort_unstable();
     let (aliases, slash_redirects) = (Vec::new(), true);
     let site = SitePaths { files: &files, plan: &plan, aliases, slash_redirects, hosts: &hosts };
-    let compiled = Compiled::new(&rules);
-    let Placed { entries, walked, warnings } = compiled.place(&site);
-    let Circles { certain, around } = compiled.circles(&site);
+    let compiled = CompiledRedirects::new(&rules);
+    let PlacedRedirects { entries, walked, warnings } = compiled.place(&site);
+    let RedirectCircles { certain, around } = compiled.circles(&site);
     let name = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     let entries = entries.iter().map(|(path, rule)| format!("{}={rule}", name(path)));
     let walked = walked.iter().map(|rule| format!("walk {rule}"));
@@ -198,11 +198,11 @@ fn rewrites_that_lead_to_a_page_for_what_is_missing() {
         (404, "/a /dir/x 200", true),
     ] {
         let rules = parse(Path::new("_redirects"), b"/", text.as_bytes()).expect(text);
-        let fallbacks = vec![Fallback { file: 0, folder: b"/dir/", status }];
+        let fallbacks = vec![FallbackPage { file: 0, folder: b"/dir/", status }];
         let plan = UrlPlan { fallbacks, ..UrlPlan::default() };
         let (aliases, slash_redirects) = (Vec::new(), true);
         let site = SitePaths { files: &[], plan: &plan, aliases, slash_redirects, hosts: &[] };
-        let Placed { warnings, .. } = Compiled::new(&rules).place(&site);
+        let PlacedRedirects { warnings, .. } = CompiledRedirects::new(&rules).place(&site);
         let expected = if is_missing { vec![(0, RedirectWarning::Missing)] } else { Vec::new() };
         assert_eq!(warnings, expected, "{status} {text}");
     }
