@@ -3,7 +3,7 @@
 
 use pinion_http::coding::Coding;
 
-use crate::body_writer::{BodyRef, Which};
+use crate::body_writer::{BodyNumber, BodyRef};
 use crate::layout::{ORIGIN_NOT_KEPT, OriginRow};
 
 /// The result of one encoder for one content.
@@ -30,8 +30,8 @@ pub(crate) struct OriginTable(Vec<OriginRow>);
 impl OriginTable {
     pub(crate) fn add(&mut self, origin: &NewOrigin) {
         let number = |body: BodyRef| match body.0 {
-            Which::Stored(number) => Some(number),
-            Which::Empty | Which::External(_) => None,
+            BodyNumber::Stored(number) => Some(number),
+            BodyNumber::Empty | BodyNumber::External(_) => None,
         };
         let Some(content) = number(origin.content) else { return };
         self.0.push(OriginRow {

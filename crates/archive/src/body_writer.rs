@@ -12,11 +12,11 @@ use crate::write_error::WriteError;
 /// A body that can be named in an entry: stored in the archive, or registered as external. Its
 /// writer knows the rest: [`Writer::bytes_of`](crate::Writer::bytes_of).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BodyRef(pub(crate) Which);
+pub struct BodyRef(pub(crate) BodyNumber);
 
 /// A number among its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Which {
+pub(crate) enum BodyNumber {
     /// A body without bytes: there is nothing to have a digest of.
     Empty,
     /// Rank in the digests section.
@@ -38,8 +38,8 @@ impl BodyRef {
     /// Returns the number of the external file that holds it, `None` when it is in the archive.
     pub fn external(&self) -> Option<u32> {
         match self.0 {
-            Which::External(number) => Some(number),
-            Which::Empty | Which::Stored(_) => None,
+            BodyNumber::External(number) => Some(number),
+            BodyNumber::Empty | BodyNumber::Stored(_) => None,
         }
     }
 }
@@ -58,7 +58,7 @@ const COPY_BYTES: usize = 128 * 1024;
 
 /// The bodies that were stored so far: 48 bytes for each, and an entry in the table.
 #[derive(Default)]
-pub(crate) struct Bodies {
+pub(crate) struct BodyWriter {
     /// The rows by rising offset, because that is how they are written. Streamed bodies that turned
     /// out to be others than announced are among them: no entry refers to them, but their bytes are
     /// in the file.
@@ -74,7 +74,7 @@ pub(crate) struct Bodies {
     pub(crate) repeated_bytes: u64,
 }
 
-impl Bodies {
+impl BodyWriter {
     /// Makes room for that many more.
     pub(crate) fn reserve_rows(&mut self, more: usize) {
         self.rows.reserve(more);
@@ -82,8 +82,8 @@ impl Bodies {
     }
 
     pub(crate) fn known(&self, digest: &Digest) -> Option<BodyRef> {
-        let found = self.known.find(digest, &self.rows).map(Which::Stored);
-        let empty = || self.empty.filter(|_| *digest == Digest::of(b"")).map(|_| Which::Empty);
+        let found = self.known.find(digest, &self.rows).map(BodyNumber::Stored);
+        let empty = || self.empty.filter(|_| *digest == Digest::of(b"")).map(|_| BodyNumber::Empty);
         found.or_else(empty).map(BodyRef)
     }
 
@@ -115,8 +115,8 @@ impl Bodies {
         output.skip(bytes);
         let body = self.end(digest, offset, bytes)?;
         let room = match body.0 {
-            Which::Stored(number) => Some(BodyRoom { number, offset }),
-            Which::Empty | Which::External(_) => None,
+            BodyNumber::Stored(number) => Some(BodyRoom { number, offset }),
+            BodyNumber::Empty | BodyNumber::External(_) => None,
         };
         Ok((body, room))
     }
@@ -186,18 +186,18 @@ impl Bodies {
         self.stored_bytes += bytes;
         if bytes == 0 {
             self.empty = Some(offset);
-            return Ok(BodyRef(Which::Empty));
+            return Ok(BodyRef(BodyNumber::Empty));
         }
         let number = u32::try_from(self.rows.len()).map_err(|_| WriteError::TooLarge)?;
         self.rows.push(digest_row(digest, offset, bytes));
         self.known.insert(number, &self.rows);
-        Ok(BodyRef(Which::Stored(number)))
+        Ok(BodyRef(BodyNumber::Stored(number)))
     }
 
     fn repeat(&mut self, digest: &Digest) -> Option<BodyRef> {
         let known = self.known(digest)?;
         self.repeated += 1;
-        if let Which::Stored(number) = known.0 {
+        if let BodyNumber::Stored(number) = known.0 {
             self.repeated_bytes += self.place(number).map_or(0, |(_, bytes)| bytes);
         }
         Some(known)

@@ -8,12 +8,12 @@ use pinion_http::{hpack, qpack};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EncodedFields {
     text: Box<[u8]>,
-    blocks: Box<[Places]>,
+    blocks: Box<[BlockPositions]>,
 }
 
 /// The positions of the forms of one block in the text.
 #[derive(Clone, Copy, Debug)]
-struct Places {
+struct BlockPositions {
     hpack: RenderedForm,
     qpack: RenderedForm,
 }
@@ -30,13 +30,13 @@ struct RenderedForm {
 
 /// The forms of one block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Forms<'a> {
+pub(crate) struct EncodedBlock<'a> {
     text: &'a [u8],
-    places: &'a Places,
+    places: &'a BlockPositions,
 }
 
 /// Lines of HTTP/1 of one block, well-formed.
-pub(crate) struct Lines<'a> {
+pub(crate) struct BlockLines<'a> {
     pub(crate) type_line: &'a [u8],
     pub(crate) without_type: &'a [u8],
     pub(crate) not_modified: &'a [u8],
@@ -44,10 +44,10 @@ pub(crate) struct Lines<'a> {
 
 impl EncodedFields {
     /// Renders all blocks.
-    pub(crate) fn new<'a>(blocks: impl Iterator<Item = Lines<'a>>) -> EncodedFields {
+    pub(crate) fn new<'a>(blocks: impl Iterator<Item = BlockLines<'a>>) -> EncodedFields {
         let mut text = Vec::new();
         let places = blocks
-            .map(|lines| Places {
+            .map(|lines| BlockPositions {
                 hpack: lines.render(&mut text, hpack::encode::lines),
                 qpack: lines.render(&mut text, qpack::encode::lines),
             })
@@ -55,17 +55,17 @@ impl EncodedFields {
         EncodedFields { text: text.into(), blocks: places }
     }
 
-    /// Returns the forms of a block; [`Forms::NONE`] as long as nothing is rendered.
+    /// Returns the forms of a block; [`EncodedBlock::NONE`] as long as nothing is rendered.
     #[inline(always)]
-    pub(crate) fn get(&self, block: usize) -> Forms<'_> {
+    pub(crate) fn get(&self, block: usize) -> EncodedBlock<'_> {
         match self.blocks.get(block) {
-            Some(places) => Forms { text: &self.text, places },
-            None => Forms::NONE,
+            Some(places) => EncodedBlock { text: &self.text, places },
+            None => EncodedBlock::NONE,
         }
     }
 }
 
-impl Lines<'_> {
+impl BlockLines<'_> {
     /// Appends one form. All lines of an archive have at most
     /// [`SHARED_SECTION_MAX_BYTES`](crate::limits::SHARED_SECTION_MAX_BYTES), and hardly more in
     /// these forms, so places fit into 32 bits.
@@ -84,12 +84,12 @@ impl Lines<'_> {
     }
 }
 
-impl<'a> Forms<'a> {
+impl<'a> EncodedBlock<'a> {
     /// The forms of a block that was not rendered.
-    pub(crate) const NONE: Forms<'static> = {
+    pub(crate) const NONE: EncodedBlock<'static> = {
         const EMPTY: RenderedForm =
             RenderedForm { start: 0, type_end: 0, full_end: 0, not_modified_end: 0 };
-        Forms { text: b"", places: &Places { hpack: EMPTY, qpack: EMPTY } }
+        EncodedBlock { text: b"", places: &BlockPositions { hpack: EMPTY, qpack: EMPTY } }
     };
 
     #[inline(always)]

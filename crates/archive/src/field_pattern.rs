@@ -168,12 +168,12 @@ struct PatternMatch<'t, 'p> {
     back: Option<LastStar<'t>>,
     stars: usize,
     /// The last searches of each placeholder.
-    seen: [Seen; RULE_CAPTURES_MAX],
+    seen: [SeenCapture; RULE_CAPTURES_MAX],
 }
 
 /// The result of a search from a position on, so that it is not repeated from the next positions.
 #[derive(Clone, Copy)]
-struct Seen {
+struct SeenCapture {
     /// The place.
     from: usize,
     /// The end of the segment that the place is in.
@@ -184,9 +184,9 @@ struct Seen {
     text: Option<usize>,
 }
 
-impl Seen {
+impl SeenCapture {
     /// Nothing.
-    const NONE: Seen = Seen { from: 1, segment_end: 0, text_until: 0, text: None };
+    const NONE: SeenCapture = SeenCapture { from: 1, segment_end: 0, text_until: 0, text: None };
 }
 
 /// Counts a comparison with one position of the path, and returns its result.
@@ -218,7 +218,7 @@ impl<'t, 'p> PatternMatch<'t, 'p> {
     fn new(parts: &'t [u8], path: &'p [u8]) -> PatternMatch<'t, 'p> {
         // The pattern `/` has no parts: it is the path without its slash.
         let path = if path == b"/" && parts.is_empty() { b"" } else { path };
-        let seen = [Seen::NONE; RULE_CAPTURES_MAX];
+        let seen = [SeenCapture::NONE; RULE_CAPTURES_MAX];
         PatternMatch { parts, path, found: PatternCaptures::NONE, back: None, stars: 0, seen }
     }
 
@@ -278,7 +278,7 @@ impl<'t, 'p> PatternMatch<'t, 'p> {
             let behind = self.path.get(at..)?;
             let slash = behind.iter().position(|&byte| counted(byte == b'/'));
             let segment_end = at + slash.unwrap_or(behind.len());
-            *seen = Seen { from: at, segment_end, text_until: at, text: None };
+            *seen = SeenCapture { from: at, segment_end, text_until: at, text: None };
         }
         Some(seen.segment_end)
     }

@@ -67,12 +67,12 @@ pub struct FieldChange<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct FieldRules {
     bytes: Box<[u8]>,
-    gates: Box<[Gate]>,
+    gates: Box<[FieldPathGate]>,
 }
 
 /// The properties of a rule that are known without looking at it.
 #[derive(Clone, Copy, Debug)]
-struct Gate {
+struct FieldPathGate {
     /// The mask of the first eight bytes of a path, ASCII letters in lower case.
     mask: u64,
     value: u64,
@@ -230,7 +230,7 @@ impl FieldRules {
         let word = first_bytes(path);
         let gates = (0..).zip(&self.gates);
         let open = gates.filter(move |(_, gate)| word & gate.mask == gate.value);
-        let applies = move |(number, gate): (u32, &Gate)| {
+        let applies = move |(number, gate): (u32, &FieldPathGate)| {
             let is_about = gate.is_everywhere
                 || self.get(number).is_some_and(|rule| rule.pattern.matched(path).is_some());
             is_about.then_some((number, gate.is_everywhere))
@@ -251,15 +251,15 @@ impl FieldRules {
             let rule = FieldRule::split(rest).map_err(damage)?;
             rule.validate().map_err(damage)?;
             // The section is at most `FIELD_RULES_SECTION_MAX_BYTES` long.
-            gates.push(Gate::of(&rule, at as u32));
+            gates.push(FieldPathGate::of(&rule, at as u32));
             at += rule.bytes as usize;
         }
         Ok(FieldRules { bytes, gates: gates.into() })
     }
 }
 
-impl Gate {
-    fn of(rule: &FieldRule<'_>, start: u32) -> Gate {
+impl FieldPathGate {
+    fn of(rule: &FieldRule<'_>, start: u32) -> FieldPathGate {
         let lead = match rule.pattern.parts().next() {
             Some(PatternPart::Literal(text)) => text,
             _ => b"",
@@ -268,7 +268,7 @@ impl Gate {
         let mask = if known == 0 { 0 } else { u64::MAX >> (u64::BITS - 8 * known) };
         let is_everywhere =
             rule.pattern.is_of_everything() && !rule.changes().any(|change| change.has_captures());
-        Gate { mask, value: first_bytes(lead) & mask, start, is_everywhere }
+        FieldPathGate { mask, value: first_bytes(lead) & mask, start, is_everywhere }
     }
 }
 

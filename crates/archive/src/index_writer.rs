@@ -13,7 +13,7 @@ use crate::write_error::WriteError;
 
 /// The facts in the index header about the site as a whole.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Whole {
+pub(crate) struct SiteFacts {
     /// Bit *d*: a fallback page *d* levels below the root.
     pub(crate) fallback_depths: u64,
     /// [`INDEX_FLAGS`](crate::layout::INDEX_FLAGS).
@@ -25,7 +25,7 @@ pub(crate) fn write<W: Write + Seek>(
     output: &mut SectionOutput<W>,
     keys: &RecordKeys,
     records: u64,
-    whole: Whole,
+    site_facts: SiteFacts,
 ) -> Result<(), WriteError> {
     let last = keys.iter().last().map_or(0, |(_, record)| record);
     if records + last > RECORD_OFFSET_MAX {
@@ -40,8 +40,8 @@ pub(crate) fn write<W: Write + Seek>(
         buckets: buckets.into(),
         entries: entries.into(),
         seed: seed.into(),
-        fallback_depths: whole.fallback_depths.into(),
-        flags: whole.flags.into(),
+        fallback_depths: site_facts.fallback_depths.into(),
+        flags: site_facts.flags.into(),
         reserved: [0; 16],
         check: 0.into(),
     };

@@ -111,22 +111,24 @@ impl<'a> SegmentPattern<'a> {
         }
         let parts = parts.get(..count).unwrap_or_default();
         let Some(star) = parts.iter().position(|part| *part == SegmentPart::Star) else {
-            let Some(placed) = Placed::new(parts, text, Edges::BOTH) else { return false };
+            let Some(placed) = PlacedParts::new(parts, text, FixedEdges::BOTH) else {
+                return false;
+            };
             placed.give(text, capture);
             return true;
         };
         let (before, behind) = (parts.get(..star), parts.get(star + 1..));
         let last = text.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
         let last_segment = text.get(last..).unwrap_or_default();
-        let edges = Edges { start: false, end: true };
-        let Some(behind) = Placed::new(behind.unwrap_or_default(), last_segment, edges) else {
+        let edges = FixedEdges { start: false, end: true };
+        let Some(behind) = PlacedParts::new(behind.unwrap_or_default(), last_segment, edges) else {
             return false;
         };
         let star_end = last + behind.start;
         let first = text.iter().position(|&byte| byte == b'/').unwrap_or(text.len());
         let room = text.get(..first.min(star_end)).unwrap_or_default();
-        let edges = Edges { start: true, end: false };
-        let Some(before) = Placed::new(before.unwrap_or_default(), room, edges) else {
+        let edges = FixedEdges { start: true, end: false };
+        let Some(before) = PlacedParts::new(before.unwrap_or_default(), room, edges) else {
             return false;
         };
         before.give(room, capture);
@@ -166,17 +168,17 @@ impl<'a> SegmentPattern<'a> {
 
 /// Whether parts have to reach the edges of the text that they are placed in.
 #[derive(Clone, Copy)]
-struct Edges {
+struct FixedEdges {
     start: bool,
     end: bool,
 }
 
-impl Edges {
-    const BOTH: Edges = Edges { start: true, end: true };
+impl FixedEdges {
+    const BOTH: FixedEdges = FixedEdges { start: true, end: true };
 }
 
 /// Parts without a star in their places in a text, each as far to the right as it can be.
-struct Placed {
+struct PlacedParts {
     start: usize,
     end: usize,
     /// Where placeholders begin and end, the last one first.
@@ -184,11 +186,11 @@ struct Placed {
     count: usize,
 }
 
-impl Placed {
-    fn new(parts: &[SegmentPart<'_>], text: &[u8], edges: Edges) -> Option<Placed> {
+impl PlacedParts {
+    fn new(parts: &[SegmentPart<'_>], text: &[u8], edges: FixedEdges) -> Option<PlacedParts> {
         let end = if edges.end { text.len() } else { 0 };
         let mut placed =
-            Placed { start: end, end, captures: [(0, 0); RULE_CAPTURES_MAX], count: 0 };
+            PlacedParts { start: end, end, captures: [(0, 0); RULE_CAPTURES_MAX], count: 0 };
         if parts.is_empty() {
             return Some(placed);
         }

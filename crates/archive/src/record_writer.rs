@@ -21,7 +21,7 @@ const WAITING_BYTES: usize = 64 * 1024;
 /// The records so far. Until the section has begun they wait in memory; from then on they are
 /// written, and a key and 16 bytes stay of each.
 #[derive(Default)]
-pub(crate) struct Records {
+pub(crate) struct RecordWriter {
     /// Whole records, one after the other, their checks not yet filled in.
     waiting: Vec<u8>,
     /// The offset at which the section began.
@@ -46,7 +46,7 @@ struct KeyRow {
     record: u64,
 }
 
-impl Records {
+impl RecordWriter {
     /// Adds a record. `place` gives offset and length of a representation's body.
     pub(crate) fn add(
         &mut self,

@@ -3,8 +3,8 @@
 //!
 //! They are read when the archive is opened: hashed, validated and copied, so that a request walks
 //! over memory that never changes. Two tables are made of them then. Rules for one path only are
-//! found by its hash; of the others each has a [`Gate`], eight bytes that a path must begin with,
-//! and a request looks only at those gates that have its first byte after the slash, or any.
+//! found by its hash; of the others each has a [`PathGate`], eight bytes that a path must begin
+//! with, and a request looks only at those gates that have its first byte after the slash, or any.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -20,7 +20,7 @@ pub struct Rules {
     starts: Box<[u32]>,
     /// The gates of the rules with placeholders: by the byte after the slash, those for any byte
     /// last, and then by their numbers.
-    gates: Box<[Gate]>,
+    gates: Box<[PathGate]>,
     /// The position at which the gates of each byte begin, and those for any.
     gate_starts: Box<[usize]>,
     /// The other rules: hash of the path and number, sorted.
@@ -29,7 +29,7 @@ pub struct Rules {
 
 /// The required first eight bytes of a path, as far as a rule determines them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Gate {
+struct PathGate {
     mask: u64,
     value: u64,
     /// The rule's.
@@ -86,7 +86,7 @@ impl Rules {
         open.filter_map(|gate| self.get(gate.number))
     }
 
-    fn gates_of(&self, byte: usize) -> &[Gate] {
+    fn gates_of(&self, byte: usize) -> &[PathGate] {
         let start = self.gate_starts.get(byte).copied().unwrap_or_default();
         let end = self.gate_starts.get(byte + 1).copied().unwrap_or_default();
         self.gates.get(start..end).unwrap_or_default()
@@ -109,7 +109,7 @@ impl Rules {
             starts.push(at as u32);
             match exact_path(&rule) {
                 Some(path) => exact.push((xxh3_64(&path), number)),
-                None => gates.push(Gate::of(&rule)),
+                None => gates.push(PathGate::of(&rule)),
             }
             at += rule.bytes();
         }
@@ -126,8 +126,8 @@ impl Rules {
     }
 }
 
-impl Gate {
-    fn of(rule: &Rule<'_>) -> Gate {
+impl PathGate {
+    fn of(rule: &Rule<'_>) -> PathGate {
         let mut lead = vec![b'/'];
         for (rank, part) in rule.path().enumerate() {
             let text = match part {
@@ -147,7 +147,7 @@ impl Gate {
         }
         let known = lead.len().min(size_of::<u64>()) as u32;
         let mask = u64::MAX >> (u64::BITS - 8 * known);
-        Gate { mask, value: first_bytes(&lead) & mask, number: rule.number() }
+        PathGate { mask, value: first_bytes(&lead) & mask, number: rule.number() }
     }
 
     /// Returns the byte after the slash that a path must have.
@@ -159,7 +159,10 @@ impl Gate {
 
 /// Returns the gates of both lists by their numbers; each list is in order.
 #[inline]
-fn in_order<'g>(mut some: &'g [Gate], mut others: &'g [Gate]) -> impl Iterator<Item = &'g Gate> {
+fn in_order<'g>(
+    mut some: &'g [PathGate],
+    mut others: &'g [PathGate],
+) -> impl Iterator<Item = &'g PathGate> {
     core::iter::from_fn(move || {
         let list = match (some.first(), others.first()) {
             (Some(gate), Some(other)) if other.number < gate.number => &mut others,

@@ -8,7 +8,7 @@ use pinion_http::prepared::SharedFields;
 use zerocopy::FromBytes;
 
 use crate::damage::{ArchivePart, Damage, Fault};
-use crate::encoded_fields::{EncodedFields, Forms, Lines};
+use crate::encoded_fields::{BlockLines, EncodedBlock, EncodedFields};
 use crate::field_lines;
 use crate::layout::SharedHeader;
 use crate::limits::SHARED_VARIANT_MAX_BYTES;
@@ -58,7 +58,7 @@ pub struct SharedBlock<'a> {
     /// The block of the same fields before rules for fields have changed them; `None` if no rule
     /// has.
     pub plain: Option<SharedId>,
-    forms: Forms<'a>,
+    forms: EncodedBlock<'a>,
 }
 
 impl<'a> SharedBlock<'a> {
@@ -70,7 +70,7 @@ impl<'a> SharedBlock<'a> {
         not_modified: b"",
         type_line_bytes: 0,
         plain: None,
-        forms: Forms::NONE,
+        forms: EncodedBlock::NONE,
     };
 
     /// Returns a block of lines that are not stored: the fields for every protocol are made of the
@@ -177,7 +177,7 @@ impl SharedTable {
     /// Makes the forms for HTTP/2 and HTTP/3, which a writer has no use for.
     pub(crate) fn render(mut self) -> SharedTable {
         let blocks = (0..self.len() as u32).filter_map(|id| self.get(SharedId(id)));
-        self.rendered = EncodedFields::new(blocks.map(|block| Lines {
+        self.rendered = EncodedFields::new(blocks.map(|block| BlockLines {
             type_line: block.type_line(),
             without_type: block.without_type(),
             not_modified: block.not_modified,

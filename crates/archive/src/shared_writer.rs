@@ -29,12 +29,12 @@ pub struct NewShared<'a> {
 
 /// The section as it grows.
 #[derive(Default)]
-pub(crate) struct Blocks {
+pub(crate) struct SharedWriter {
     bytes: Vec<u8>,
     ids: HashMap<Vec<u8>, SharedId>,
 }
 
-impl Blocks {
+impl SharedWriter {
     pub(crate) fn len(&self) -> usize {
         self.ids.len()
     }

@@ -13,14 +13,14 @@ use zerocopy::IntoBytes;
 
 use crate::archive::external_check;
 use crate::body_origins::{NewOrigin, OriginTable};
-use crate::body_writer::{Bodies, BodyRef, BodyRoom, External, Which};
+use crate::body_writer::{BodyNumber, BodyRef, BodyRoom, BodyWriter, External};
 use crate::code_section::NewCode;
 use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
 use crate::entry::EntryKind;
 use crate::error_pages;
 use crate::field_rules::{self, NewFieldRule};
-use crate::index_writer::{self, Whole};
+use crate::index_writer::{self, SiteFacts};
 use crate::layout::{
     ExternalRow, FALLBACK_PREFIX, FILE_PREFIX, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES,
     INDEX_ERROR_PAGES, INDEX_NO_ETAGS, INDEX_NO_SLASH_REDIRECTS, INDEX_SINGLE_PAGE, MAGIC,
@@ -31,24 +31,24 @@ use crate::limits::{
     RULES_MAX, RULES_SECTION_MAX_BYTES,
 };
 use crate::previous_assets::NewPrevious;
-use crate::record_writer::Records;
+use crate::record_writer::RecordWriter;
 use crate::rule::{self, NewRule};
 use crate::section_output::{SectionOutput, write_section};
 use crate::shared::SharedId;
-use crate::shared_writer::{Blocks, NewShared};
+use crate::shared_writer::{NewShared, SharedWriter};
 use crate::write_error::WriteError;
 
 /// Writes one archive.
 pub struct Writer<W: Write + Seek> {
     output: SectionOutput<W>,
-    bodies: Bodies,
+    bodies: BodyWriter,
     externals: Vec<External>,
     origins: OriginTable,
     previous: NewPrevious,
     code: NewCode,
-    shared: Blocks,
-    records: Records,
-    whole: Whole,
+    shared: SharedWriter,
+    records: RecordWriter,
+    site_facts: SiteFacts,
     rules: Vec<u8>,
     rule_count: usize,
     field_rules: Vec<u8>,
@@ -128,14 +128,14 @@ impl<W: Write + Seek> Writer<W> {
         output.begin_section()?;
         Ok(Writer {
             output,
-            bodies: Bodies::default(),
+            bodies: BodyWriter::default(),
             externals: Vec::new(),
             origins: OriginTable::default(),
             previous: NewPrevious::default(),
             code: NewCode::default(),
-            shared: Blocks::default(),
-            records: Records::default(),
-            whole: Whole::default(),
+            shared: SharedWriter::default(),
+            records: RecordWriter::default(),
+            site_facts: SiteFacts::default(),
             rules: Vec::new(),
             rule_count: 0,
             field_rules: Vec::new(),
@@ -189,7 +189,7 @@ impl<W: Write + Seek> Writer<W> {
     pub fn external(&mut self, external: External) -> Result<BodyRef, WriteError> {
         let number = u32::try_from(self.externals.len()).map_err(|_| WriteError::TooLarge)?;
         self.externals.push(external);
-        Ok(BodyRef(Which::External(number)))
+        Ok(BodyRef(BodyNumber::External(number)))
     }
 
     /// Returns the length of a body of this archive.
@@ -200,9 +200,9 @@ impl<W: Write + Seek> Writer<W> {
     /// Returns the digest of a body that is stored in this archive; zeros for an external one.
     pub fn digest_of(&self, body: BodyRef) -> Digest {
         match body.0 {
-            Which::Empty => Digest::of(b""),
-            Which::Stored(number) => self.bodies.digest(number).unwrap_or_default(),
-            Which::External(_) => Digest::default(),
+            BodyNumber::Empty => Digest::of(b""),
+            BodyNumber::Stored(number) => self.bodies.digest(number).unwrap_or_default(),
+            BodyNumber::External(_) => Digest::default(),
         }
     }
 
@@ -274,7 +274,7 @@ impl<W: Write + Seek> Writer<W> {
             return Err(WriteError::Entry { path: entry.path.into(), fault: Fault::Status });
         }
         self.record(FALLBACK_PREFIX, entry)?;
-        self.whole.fallback_depths |= 1 << depth;
+        self.site_facts.fallback_depths |= 1 << depth;
         Ok(())
     }
 
@@ -282,18 +282,18 @@ impl<W: Write + Seek> Writer<W> {
     /// entry's path is of no meaning.
     pub fn single_page(&mut self, entry: &NewEntry<'_>) -> Result<(), WriteError> {
         self.record(b"", &NewEntry { path: SINGLE_PAGE_KEY, ..*entry })?;
-        self.whole.flags |= INDEX_SINGLE_PAGE;
+        self.site_facts.flags |= INDEX_SINGLE_PAGE;
         Ok(())
     }
 
     /// Disables the redirects of paths without an entry to their other slash form.
     pub fn without_slash_redirects(&mut self) {
-        self.whole.flags |= INDEX_NO_SLASH_REDIRECTS;
+        self.site_facts.flags |= INDEX_NO_SLASH_REDIRECTS;
     }
 
     /// Leaves the entity tags of representations out of responses.
     pub fn without_etags(&mut self) {
-        self.whole.flags |= INDEX_NO_ETAGS;
+        self.site_facts.flags |= INDEX_NO_ETAGS;
     }
 
     /// Adds the page that is sent in place of the built-in one of its status, 400 to 599. The
@@ -309,7 +309,7 @@ impl<W: Write + Seek> Writer<W> {
             return Err(refuse(Fault::Length));
         }
         self.record(b"", &NewEntry { path: &path, ..*entry })?;
-        self.whole.flags |= INDEX_ERROR_PAGES;
+        self.site_facts.flags |= INDEX_ERROR_PAGES;
         Ok(())
     }
 
@@ -370,7 +370,7 @@ impl<W: Write + Seek> Writer<W> {
         let (records, keys) = self.records.end(output)?;
         write_section(output, SectionKind::SHARED, true, &[self.shared.bytes()])?;
         write_section(output, SectionKind::META, false, &[facts.as_bytes()])?;
-        index_writer::write(output, &keys, records, self.whole)?;
+        index_writer::write(output, &keys, records, self.site_facts)?;
         drop(keys);
         if !self.externals.is_empty() {
             write_externals(output, &self.externals)?;
@@ -430,11 +430,11 @@ impl<W: Write + Seek> Writer<W> {
 }
 
 /// Returns the offset and the length of a body.
-fn place(bodies: &Bodies, externals: &[External], body: BodyRef) -> (u64, u64) {
+fn place(bodies: &BodyWriter, externals: &[External], body: BodyRef) -> (u64, u64) {
     match body.0 {
-        Which::Empty => (bodies.empty(), 0),
-        Which::Stored(number) => bodies.place(number).unwrap_or_default(),
-        Which::External(number) => {
+        BodyNumber::Empty => (bodies.empty(), 0),
+        BodyNumber::Stored(number) => bodies.place(number).unwrap_or_default(),
+        BodyNumber::External(number) => {
             let external = externals.get(number as usize);
             (0, external.map_or(0, |external| external.bytes))
         }

@@ -22,7 +22,7 @@ use pinion_http::target::PathError;
 
 use crate::redirect_location;
 use crate::request_buffers::RequestBuffers;
-use crate::rule_matching::{self, Captures, RuleInput};
+use crate::rule_matching::{self, RuleCaptures, RuleInput};
 use crate::rule_target;
 use crate::trace::{LookupOutcome, LookupStep, SinglePage, Sought, Trace};
 
@@ -44,7 +44,7 @@ pub(crate) fn resolve<'x>(
         Ok(path) => path,
         Err(PathError::NeverMatches) => {
             trace.step(LookupStep::NoPath(PathError::NeverMatches));
-            let mut search = Search { archive, head, key, target, scratch, text, trace };
+            let mut search = EntrySearch { archive, head, key, target, scratch, text, trace };
             return search.never_matching(buffer);
         }
         Err(error) => {
@@ -59,10 +59,10 @@ pub(crate) fn resolve<'x>(
         return Ok(LookupOutcome::Resource);
     }
     if found {
-        return Search { archive, head, key, target, scratch, text, trace }.found(path);
+        return EntrySearch { archive, head, key, target, scratch, text, trace }.found(path);
     }
     trace.step(LookupStep::entry(Sought::Path, path, scratch));
-    Search { archive, head, key, target, scratch, text, trace }.missing(path)
+    EntrySearch { archive, head, key, target, scratch, text, trace }.missing(path)
 }
 
 /// Returns whether a file has this path, which is decoded, and no rule or variant may have
@@ -89,7 +89,7 @@ pub fn has_rule_before_files(
     if archive.rules().is_empty() {
         return false;
     }
-    let (asked, mut captures) = (RuleInput::new(path, head), Captures::NONE);
+    let (asked, mut captures) = (RuleInput::new(path, head), RuleCaptures::NONE);
     let rule = rule_matching::first(archive.rules(), &asked, &mut captures, crate::trace::Untraced);
     rule.is_some_and(|rule| rule.is_forced())
 }
@@ -111,7 +111,7 @@ impl<'t> LookupStep<'t> {
 }
 
 /// A lookup that goes on after the first entry.
-struct Search<'w, 'q, 'x, T> {
+struct EntrySearch<'w, 'q, 'x, T> {
     archive: &'q Archive<'x>,
     head: &'q RequestHead<'x>,
     key: &'w mut Vec<u8>,
@@ -122,12 +122,12 @@ struct Search<'w, 'q, 'x, T> {
     trace: T,
 }
 
-impl<'x, T: Trace> Search<'_, '_, 'x, T> {
+impl<'x, T: Trace> EntrySearch<'_, '_, 'x, T> {
     /// Handles a path that has an entry, which is in `scratch`.
     fn found(&mut self, path: &[u8]) -> Result<LookupOutcome, Damage> {
         let Some(entry) = self.scratch.entry() else { return Ok(LookupOutcome::Error(500)) };
         if entry.rules_first() {
-            let mut captures = Captures::NONE;
+            let mut captures = RuleCaptures::NONE;
             let rule = self.first_rule(path, &mut captures);
             if let Some(rule) = rule {
                 if rule.is_forced() {
@@ -160,7 +160,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
                 self.fallback(path)
             };
         }
-        let mut captures = Captures::NONE;
+        let mut captures = RuleCaptures::NONE;
         let rule = self.first_rule(path, &mut captures);
         if !rule.is_some_and(|rule| rule.is_forced()) && self.other_slash_form(path)? {
             if let Some(rule) = rule {
@@ -177,7 +177,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
     /// Handles a path with bytes that are in no key: no entry has it, but fallbacks still apply. An
     /// escaped slash stays one where a rule captures it; `%00` could not be distinguished from it.
     fn never_matching(&mut self, path: &[u8]) -> Result<LookupOutcome, Damage> {
-        let mut captures = Captures::NONE;
+        let mut captures = RuleCaptures::NONE;
         let rule = self.first_rule(path, &mut captures);
         let has_nul = self.head.target.path.windows(3).any(|escape| escape == b"%00");
         let captures_nothing =
@@ -193,7 +193,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
         }
     }
 
-    fn first_rule<'p>(&self, path: &'p [u8], captures: &mut Captures<'p>) -> Option<Rule<'x>>
+    fn first_rule<'p>(&self, path: &'p [u8], captures: &mut RuleCaptures<'p>) -> Option<Rule<'x>>
     where
         'x: 'p,
     {
@@ -205,7 +205,7 @@ impl<'x, T: Trace> Search<'_, '_, 'x, T> {
     fn apply(
         &mut self,
         rule: &Rule<'_>,
-        captures: &Captures<'_>,
+        captures: &RuleCaptures<'_>,
         path: &[u8],
     ) -> Result<LookupOutcome, Damage> {
         self.trace.step(LookupStep::Applied { number: rule.number() });

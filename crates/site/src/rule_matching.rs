@@ -22,7 +22,7 @@ pub(crate) struct RuleInput<'a> {
 
 /// A part of a request that a rule has captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Captured<'a> {
+pub(crate) enum RuleCapture<'a> {
     /// A part of the path, decoded.
     Path(&'a [u8]),
     /// A part of the query, as sent.
@@ -30,8 +30,8 @@ pub(crate) enum Captured<'a> {
 }
 
 /// The captures of one rule, by their numbers.
-pub(crate) struct Captures<'a> {
-    parts: [Captured<'a>; RULE_CAPTURES_MAX],
+pub(crate) struct RuleCaptures<'a> {
+    parts: [RuleCapture<'a>; RULE_CAPTURES_MAX],
     count: usize,
 }
 
@@ -43,16 +43,16 @@ impl<'a> RuleInput<'a> {
     }
 }
 
-impl<'a> Captures<'a> {
-    pub(crate) const NONE: Captures<'static> =
-        Captures { parts: [Captured::Path(b""); RULE_CAPTURES_MAX], count: 0 };
+impl<'a> RuleCaptures<'a> {
+    pub(crate) const NONE: RuleCaptures<'static> =
+        RuleCaptures { parts: [RuleCapture::Path(b""); RULE_CAPTURES_MAX], count: 0 };
 
-    pub(crate) fn get(&self, number: u8) -> Option<Captured<'a>> {
+    pub(crate) fn get(&self, number: u8) -> Option<RuleCapture<'a>> {
         self.parts.get(..self.count)?.get(usize::from(number)).copied()
     }
 
     /// Adds a capture. An archive has no rule with more captures than there is room for.
-    fn push(&mut self, part: Captured<'a>) {
+    fn push(&mut self, part: RuleCapture<'a>) {
         if let Some(place) = self.parts.get_mut(self.count) {
             *place = part;
             self.count += 1;
@@ -64,7 +64,7 @@ impl<'a> Captures<'a> {
 pub(crate) fn first<'r, 'a>(
     rules: &'r Rules,
     asked: &RuleInput<'a>,
-    captures: &mut Captures<'a>,
+    captures: &mut RuleCaptures<'a>,
     trace: impl Trace,
 ) -> Option<Rule<'r>> {
     let mut applies = |rule: &Rule<'_>| matches(rule, asked, captures, trace);
@@ -80,11 +80,11 @@ pub(crate) fn first<'r, 'a>(
 fn matches<'a>(
     rule: &Rule<'_>,
     asked: &RuleInput<'a>,
-    captures: &mut Captures<'a>,
+    captures: &mut RuleCaptures<'a>,
     trace: impl Trace,
 ) -> bool {
     captures.count = 0;
-    if !path_matches(rule.path(), asked.path, &mut |text| captures.push(Captured::Path(text))) {
+    if !path_matches(rule.path(), asked.path, &mut |text| captures.push(RuleCapture::Path(text))) {
         return false;
     }
     let mut is_missing = |&(key, value): &(_, _)| !query_matches(asked.query, key, value, captures);
@@ -113,7 +113,7 @@ fn query_matches<'a>(
     query: &'a [u8],
     key: &[u8],
     value: QueryValue<'_>,
-    captures: &mut Captures<'a>,
+    captures: &mut RuleCaptures<'a>,
 ) -> bool {
     let mut found =
         form_urlencoded::pairs(query).filter(|(name, _)| form_urlencoded::is(name, key));
@@ -121,7 +121,7 @@ fn query_matches<'a>(
         QueryValue::Is(value) => found.any(|(_, found)| form_urlencoded::is(found, value)),
         QueryValue::Capture => match found.next() {
             Some((_, found)) => {
-                captures.push(Captured::Query(found));
+                captures.push(RuleCapture::Query(found));
                 true
             }
             None => false,

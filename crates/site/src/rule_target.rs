@@ -5,7 +5,7 @@ use pinion_archive::{Rule, TargetPart};
 use pinion_http::target::{escape, is_path_byte, is_uri_byte};
 
 use crate::form_urlencoded;
-use crate::rule_matching::{Captured, Captures};
+use crate::rule_matching::{RuleCapture, RuleCaptures};
 
 /// The longest `Location` of a rule: twice as much as common clients accept as a whole head. A
 /// target can name a capture more than once, so its length needs a limit.
@@ -35,7 +35,7 @@ fn write_escaped(out: &mut Vec<u8>, text: &[u8], plain: impl Fn(u8) -> bool) {
 /// their own. A path of this site never becomes `//host`, the name of another one (RFC 3986 §4.2).
 pub(crate) fn location(
     rule: &Rule<'_>,
-    captures: &Captures<'_>,
+    captures: &RuleCaptures<'_>,
     query: Option<&[u8]>,
     out: &mut Vec<u8>,
 ) -> bool {
@@ -61,8 +61,8 @@ pub(crate) fn location(
             TargetPart::Capture(number) => {
                 let plain = if behind_path { is_value_byte } else { is_path_byte };
                 let fits = match captures.get(number) {
-                    Some(Captured::Path(text)) => push_path(out, text, plain),
-                    Some(Captured::Query(text)) => {
+                    Some(RuleCapture::Path(text)) => push_path(out, text, plain),
+                    Some(RuleCapture::Query(text)) => {
                         push(out, form_urlencoded::decoded(text), text, plain)
                     }
                     None => false,
@@ -79,17 +79,19 @@ pub(crate) fn location(
 }
 
 /// Writes the key of the target entry of a rule. Returns false when no key is as long.
-pub(crate) fn key(rule: &Rule<'_>, captures: &Captures<'_>, out: &mut Vec<u8>) -> bool {
+pub(crate) fn key(rule: &Rule<'_>, captures: &RuleCaptures<'_>, out: &mut Vec<u8>) -> bool {
     out.clear();
     for part in rule.target() {
         let part = match part {
-            TargetPart::Literal(text) => Some(Captured::Path(text)),
+            TargetPart::Literal(text) => Some(RuleCapture::Path(text)),
             TargetPart::Capture(number) => captures.get(number),
         };
         let fits = |text: &[u8]| out.len() + text.len() <= PATH_MAX_BYTES;
         match part {
-            Some(Captured::Path(text)) if fits(text) => out.extend_from_slice(text),
-            Some(Captured::Query(text)) if fits(text) => out.extend(form_urlencoded::decoded(text)),
+            Some(RuleCapture::Path(text)) if fits(text) => out.extend_from_slice(text),
+            Some(RuleCapture::Query(text)) if fits(text) => {
+                out.extend(form_urlencoded::decoded(text))
+            }
             _ => return false,
         }
     }
