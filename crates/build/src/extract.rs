@@ -138,7 +138,7 @@ pub fn extract(
         headers: String::new(),
         extracted: Extracted::default(),
     };
-    extraction.look()?;
+    extraction.check()?;
     if !extraction.extracted.refused.is_empty() && !options.keep_going {
         return Err(ExtractError::Refused(extraction.extracted.refused));
     }
@@ -172,14 +172,52 @@ struct Lines {
     refused: Vec<ExtractRefusal>,
 }
 
+/// Files that will be written.
+#[derive(Default)]
+struct FileTotal {
+    files: u64,
+    bytes: u64,
+}
+
+impl FileTotal {
+    fn add(&mut self, bytes: u64) {
+        self.files += 1;
+        self.bytes += bytes;
+    }
+}
+
 impl ArchiveExtraction<'_> {
-    /// Checks every entry without writing anything.
-    fn look(&mut self) -> Result<(), ExtractError> {
-        let (mut files, mut bytes) = (0, 0);
-        let mut has_file = false;
+    /// Checks every entry, rule and file of code without writing anything.
+    fn check(&mut self) -> Result<(), ExtractError> {
+        let (mut total, has_redirects_file) = self.check_entries()?;
+        self.check_rules();
+        if has_redirects_file {
+            // The redirects are those of files that the archive has kept.
+            (self.lines, self.extracted.redirects) = (Lines::default(), 0);
+        }
+        if self.extracted.redirects > RULES_MAX as u64 {
+            let path = REDIRECTS.escape_ascii().to_string();
+            self.lines.refused.push(ExtractRefusal { path, reason: RefusalReason::TooManyLines });
+        }
+        self.extracted.refused.append(&mut self.lines.refused);
+        for (path, content) in self.code.iter() {
+            match self.layout.code_of(&self.places, path, content)? {
+                Ok(Some(_)) => total.add(content.len() as u64),
+                Ok(None) => {}
+                Err(refusal) => self.extracted.refused.push(refusal),
+            }
+        }
+        self.progress.found(total.files, total.bytes);
+        Ok(())
+    }
+
+    /// Checks the entries. Returns the number of files that they become, and whether one of these
+    /// is a `_redirects`.
+    fn check_entries(&mut self) -> Result<(FileTotal, bool), ExtractError> {
+        let (mut total, mut has_redirects_file) = (FileTotal::default(), false);
         let imported = entry_files::is_imported(&self.archive)?;
         self.extracted.flags = entry_files::flags(&self.archive)?;
-        let (mut answers, mut names) = (Answers::default(), BuildSwitches::default());
+        let (mut answers, mut switches) = (Answers::default(), BuildSwitches::default());
         let mut entries = self.archive.entries();
         while let Some(entry) = entries.next_entry()? {
             if redirects_file::is_line(&entry) {
@@ -202,21 +240,25 @@ impl ArchiveExtraction<'_> {
                 answers.take(&self.archive, &entry, file.as_deref())?;
             }
             if let Some(file) = file {
-                files += 1;
-                bytes += entry.representation(0).map_or(0, |form| form.bytes());
-                has_file |= entry_files::is_redirects_file(&entry);
+                total.add(entry.representation(0).map_or(0, |form| form.bytes()));
+                has_redirects_file |= entry_files::is_redirects_file(&entry);
                 self.places.take(&file);
                 if imported && entry_files::is_page(&entry) {
-                    names.take(&self.archive, &file)?;
+                    switches.take(&self.archive, &file)?;
                 }
             }
         }
         if imported {
-            self.extracted.flags.extend(names.finish(&self.archive, &mut answers)?);
+            self.extracted.flags.extend(switches.finish(&self.archive, &mut answers)?);
             let Headers { text, differences } = answers.headers(&self.archive)?;
             (self.headers, self.extracted.differences) = (text, differences);
         }
-        // The first matching line of a file counts, so rules that come before entries stand first.
+        Ok((total, has_redirects_file))
+    }
+
+    /// Makes lines of the rules that are no entries. The first matching line of a file counts, so
+    /// rules that come before entries stand first.
+    fn check_rules(&mut self) {
         let mut is_first = true;
         for rule in self.archive.rules().iter() {
             is_first &= rule.is_forced();
@@ -225,24 +267,6 @@ impl ArchiveExtraction<'_> {
             let lines = if is_first { &mut self.lines.first } else { &mut self.lines.text };
             lines.push_str(&line);
         }
-        if has_file {
-            // The redirects are those of files that the archive has kept.
-            (self.lines, self.extracted.redirects) = (Lines::default(), 0);
-        }
-        if self.extracted.redirects > RULES_MAX as u64 {
-            let path = REDIRECTS.escape_ascii().to_string();
-            self.lines.refused.push(ExtractRefusal { path, reason: RefusalReason::TooManyLines });
-        }
-        self.extracted.refused.append(&mut self.lines.refused);
-        for (path, content) in self.code.iter() {
-            match self.layout.code_of(&self.places, path, content)? {
-                Ok(Some(_)) => (files, bytes) = (files + 1, bytes + content.len() as u64),
-                Ok(None) => {}
-                Err(refusal) => self.extracted.refused.push(refusal),
-            }
-        }
-        self.progress.found(files, bytes);
-        Ok(())
     }
 
     /// Returns the line, counted; empty if there is none, or if no build would take it, which is
