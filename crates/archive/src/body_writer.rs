@@ -173,10 +173,12 @@ impl BodyWriter {
         if self.ended {
             return Err(WriteError::BodiesEnded);
         }
-        output.pad(match is_landmark(digest, bytes) {
-            true => LANDMARK_ALIGN_BYTES,
-            false if bytes >= PAGE_ALIGNED_BODY_MIN_BYTES => PAGE_BYTES,
-            false => RECORD_ALIGN_BYTES,
+        output.pad(if is_landmark(digest, bytes) {
+            LANDMARK_ALIGN_BYTES
+        } else if bytes >= PAGE_ALIGNED_BODY_MIN_BYTES {
+            PAGE_BYTES
+        } else {
+            RECORD_ALIGN_BYTES
         })?;
         Ok(output.position())
     }

@@ -269,9 +269,10 @@ impl<'a> Rule<'a> {
         }
         let mut parts = self.target();
         let Some(TargetPart::Literal(first)) = parts.next() else { return Err(Fault::Target) };
-        let sound = match self.is_redirect() {
-            true => names_its_host(first, parts.next().is_some()),
-            false => first.starts_with(b"/"),
+        let sound = if self.is_redirect() {
+            names_its_host(first, parts.next().is_some())
+        } else {
+            first.starts_with(b"/")
         };
         if sound { Ok(()) } else { Err(Fault::Target) }
     }

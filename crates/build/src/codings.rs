@@ -248,9 +248,10 @@ pub fn parse_codings(text: &str) -> Result<Vec<NamedCoding>, CodingError> {
         let new: NamedCoding = member.parse()?;
         let same = |known: &&NamedCoding| known.method.coding() == new.method.coding();
         if let Some(known) = codings.iter().find(same) {
-            return Err(match known.method == new.method {
-                true => CodingError::Twice(new.method),
-                false => CodingError::SameCoding(known.method, new.method),
+            return Err(if known.method == new.method {
+                CodingError::Twice(new.method)
+            } else {
+                CodingError::SameCoding(known.method, new.method)
             });
         }
         codings.push(new);

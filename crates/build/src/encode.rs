@@ -192,9 +192,10 @@ fn zstd_in_pieces(
             read(before);
         }
         let is_last = pieces.len() == 0;
-        let directive = match is_last {
-            true => ZSTD_EndDirective::ZSTD_e_end,
-            false => ZSTD_EndDirective::ZSTD_e_continue,
+        let directive = if is_last {
+            ZSTD_EndDirective::ZSTD_e_end
+        } else {
+            ZSTD_EndDirective::ZSTD_e_continue
         };
         let mut input = InBuffer::around(bytes);
         loop {

@@ -248,9 +248,8 @@ pub(crate) struct ShownPath<'a>(pub(crate) &'a Path);
 impl fmt::Display for ShownPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write as _;
-        self.0.to_string_lossy().chars().try_for_each(|c| match c.is_control() {
-            true => write!(f, "{}", c.escape_default()),
-            false => f.write_char(c),
+        self.0.to_string_lossy().chars().try_for_each(|c| {
+            if c.is_control() { write!(f, "{}", c.escape_default()) } else { f.write_char(c) }
         })
     }
 }

@@ -71,9 +71,8 @@ fn below_static(found: &FoundFiles) -> Vec<Warning> {
         found.is_dynamic && ignored_folder(&key_of(path)).is_some()
             || !found.content.is_empty() && path.strip_prefix(found.content).is_err()
     };
-    let warning = |path: PathBuf| match is_live(&path) {
-        true => Warning::PageBelowStatic(path),
-        false => Warning::CodeAmongFiles(path),
+    let warning = |path: PathBuf| {
+        if is_live(&path) { Warning::PageBelowStatic(path) } else { Warning::CodeAmongFiles(path) }
     };
     paths.filter(|path| !is_ignored(path)).map(warning).collect()
 }

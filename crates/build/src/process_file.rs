@@ -256,9 +256,10 @@ impl<'a> BuildState<'a> {
             FileCodings::Untried
         } else {
             let tried = self.choices(list, media).iter().map(tried).collect::<Option<_>>()?;
-            match self.claims.claim(body.digest, list, known.file as usize) {
-                true => FileCodings::Tried(list, tried),
-                false => FileCodings::Earlier(list),
+            if self.claims.claim(body.digest, list, known.file as usize) {
+                FileCodings::Tried(list, tried)
+            } else {
+                FileCodings::Earlier(list)
             }
         };
         let product = ProcessedFile::without_codings(found, stamp, ContentBody::Carried(body));
@@ -312,9 +313,10 @@ impl<'a> BuildState<'a> {
             FileCodings::Earlier(list)
         };
         let encoding = begin.elapsed();
-        let assets = match self.options.report && found.media.essence == "text/html" {
-            true => assets(content.key, &content.bytes),
-            false => Vec::new(),
+        let assets = if self.options.report && found.media.essence == "text/html" {
+            assets(content.key, &content.bytes)
+        } else {
+            Vec::new()
         };
         let UncodedContent { bytes, stamp, unread, .. } = content;
         ProcessedFile {

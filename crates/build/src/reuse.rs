@@ -306,9 +306,10 @@ impl OldArchive {
         }
         let bytes = |number| self.body(number).map_or(0, |row: &DigestRow| row.bytes.get());
         let pays = largest_kept(bytes(number)).is_some_and(|most| bytes(row.stored.get()) <= most);
-        match pays {
-            true => KnownForm::Stored(BodySpot { archive, body: row.stored.get() }),
-            false => KnownForm::Unknown,
+        if pays {
+            KnownForm::Stored(BodySpot { archive, body: row.stored.get() })
+        } else {
+            KnownForm::Unknown
         }
     }
 }
@@ -379,9 +380,10 @@ fn rows<R: FromBytes + KnownLayout + Immutable + Unaligned + Copy>(
         rows.extend_from_slice(new);
         at += length as u64;
     }
-    match *hasher.finalize().as_bytes() == section.digest.0 {
-        true => Ok(rows),
-        false => Err(NotReusable::Damaged),
+    if *hasher.finalize().as_bytes() == section.digest.0 {
+        Ok(rows)
+    } else {
+        Err(NotReusable::Damaged)
     }
 }
 

@@ -121,9 +121,10 @@ impl KernelCopier {
         // Another build to the same place takes its name from it, which is a change of its own.
         let was_replaced =
             || metadata.nlink() < self.links.max(1) && now.is_content_of(&self.stamp);
-        match now == self.stamp || was_replaced() {
-            true => Ok(()),
-            false => Err(io::Error::other("the archive to be replaced was changed meanwhile")),
+        if now == self.stamp || was_replaced() {
+            Ok(())
+        } else {
+            Err(io::Error::other("the archive to be replaced was changed meanwhile"))
         }
     }
 

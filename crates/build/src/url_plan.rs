@@ -202,9 +202,10 @@ fn plan_fallbacks<'a>(keys: &[&'a [u8]], plan: &mut UrlPlan<'a>) {
     for (file, &key) in keys.iter().enumerate() {
         if let Some(status) = error_status(key) {
             plan.hidden.push(file);
-            match plan.errors.iter().any(|(known, _)| *known == status) {
-                true => plan.second.push(file),
-                false => plan.errors.push((status, file)),
+            if plan.errors.iter().any(|(known, _)| *known == status) {
+                plan.second.push(file);
+            } else {
+                plan.errors.push((status, file));
             }
             continue;
         }

@@ -131,12 +131,11 @@ fn named_as_code(path: &Path) -> &'static str {
     let name = path.to_string_lossy().to_ascii_lowercase();
     let extension = name.rsplit_once(".dyn.").map_or("", |(_, extension)| extension);
     // `photo.dyn.jpg`, not `page.dyn.html.bak`.
-    match !extension.is_empty() && extension.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        true => {
-            "left out: `.dyn.` in its name marks a page, and a page ends in a text type such as \
+    if !extension.is_empty() && extension.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        "left out: `.dyn.` in its name marks a page, and a page ends in a text type such as \
              .html; rename it without `.dyn.` to publish it as a file"
-        }
-        false => "left out: its name is that of a copy of code; rename it to publish it",
+    } else {
+        "left out: its name is that of a copy of code; rename it to publish it"
     }
 }
 

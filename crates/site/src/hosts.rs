@@ -72,10 +72,10 @@ impl HostPattern {
         let bracketed = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         if let Some(address) = bracketed {
             let is_address = !below && address.parse::<Ipv6Addr>().is_ok();
-            return match is_address {
-                true => Ok(Self { name: name.to_ascii_lowercase().into_bytes(), below }),
-                false => Err(HostPatternError::NoHost),
-            };
+            if !is_address {
+                return Err(HostPatternError::NoHost);
+            }
+            return Ok(Self { name: name.to_ascii_lowercase().into_bytes(), below });
         }
         if name.contains('*') {
             return Err(HostPatternError::Wildcard);
@@ -86,10 +86,10 @@ impl HostPattern {
         if name.len() > HOST_MAX_BYTES {
             return Err(HostPatternError::TooLong);
         }
-        match name.split('.').all(is_label) {
-            true => Ok(Self { name: name.to_ascii_lowercase().into_bytes(), below }),
-            false => Err(HostPatternError::NoHost),
+        if !name.split('.').all(is_label) {
+            return Err(HostPatternError::NoHost);
         }
+        Ok(Self { name: name.to_ascii_lowercase().into_bytes(), below })
     }
 }
 

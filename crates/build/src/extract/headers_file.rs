@@ -294,9 +294,10 @@ impl Answers {
         let mut changes = Changes::new(&rules.rules);
         let mut known: HashMap<(Sort, ChangesId), bool> = HashMap::new();
         for answer in std::mem::take(&mut self.all) {
-            let id = match answer.below {
-                true => changes.of_folder(&answer.path),
-                false => changes.of_path(&answer.path),
+            let id = if answer.below {
+                changes.of_folder(&answer.path)
+            } else {
+                changes.of_path(&answer.path)
             };
             let block = match blocks.get(&answer.fields) {
                 Some(block) => *block,

@@ -145,9 +145,10 @@ impl Tree {
         }
         let mut file = File::from(openat(folder, first, NEW_FILE, Mode::from_raw_mode(0o666))?);
         let written = file.write_all(content).and_then(|()| set_modified(&file, modified));
-        let written = match replaces {
-            true => written.and_then(|()| Ok(renameat(folder, first, folder, name)?)),
-            false => written,
+        let written = if replaces {
+            written.and_then(|()| Ok(renameat(folder, first, folder, name)?))
+        } else {
+            written
         };
         if replaces && written.is_err() {
             let _may_not_be_there = unlinkat(folder, first, AtFlags::empty());

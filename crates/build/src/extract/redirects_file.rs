@@ -35,9 +35,10 @@ pub(super) fn readable(archive: &Archive<'_>, line: String) -> Result<String, &'
                 entry_files::is_page(&entry) && (entry.target().is_some() || !path.ends_with(b"/"))
             })
     };
-    match rules.iter().any(|rule| leads_to_itself(rule, is_file, |_| false).is_some()) {
-        true => Err("a redirect that leads back to itself"),
-        false => Ok(line),
+    if rules.iter().any(|rule| leads_to_itself(rule, is_file, |_| false).is_some()) {
+        Err("a redirect that leads back to itself")
+    } else {
+        Ok(line)
     }
 }
 
@@ -182,9 +183,10 @@ fn target_text(redirects: bool, keeps_query: bool, target: &[u8]) -> Result<Stri
     if !redirects {
         return Ok(key_text(target));
     }
-    match keeps_query == target.contains(&b'?') {
-        true => Err(OTHER_QUERY),
-        false => location_text(target).map(str::to_owned),
+    if keeps_query == target.contains(&b'?') {
+        Err(OTHER_QUERY)
+    } else {
+        location_text(target).map(str::to_owned)
     }
 }
 
@@ -233,9 +235,10 @@ fn location_text(location: &[u8]) -> Result<&str, &'static str> {
         let behind = text.as_bytes().get(at + 1);
         matches!(before, None | Some(b'/' | b'=')) && behind.is_some_and(|&byte| is_name_byte(byte))
     };
-    match text.match_indices(':').any(placeholder) {
-        true => Err("a target with what would be a placeholder"),
-        false => Ok(text),
+    if text.match_indices(':').any(placeholder) {
+        Err("a target with what would be a placeholder")
+    } else {
+        Ok(text)
     }
 }
 
@@ -247,9 +250,10 @@ fn is_name_byte(byte: u8) -> bool {
 fn escaped_but(text: &[u8], plain: fn(u8) -> bool) -> String {
     let mut escaped = String::with_capacity(text.len());
     for &byte in text {
-        match byte.is_ascii_alphanumeric() || plain(byte) {
-            true => escaped.push(char::from(byte)),
-            false => escaped.push_str(&format!("%{byte:02X}")),
+        if byte.is_ascii_alphanumeric() || plain(byte) {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
         }
     }
     escaped

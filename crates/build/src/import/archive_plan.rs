@@ -225,10 +225,13 @@ impl<'a> Gathered<'a> {
             }
             let name = without_port(host).to_ascii_lowercase();
             match decoded(path) {
-                Some(path) if is_host(&name) => match self.leads_somewhere(answer) {
-                    true => rules.push(rule(Some(name), &path, answer)),
-                    false => self.leave_out(&place, LeftoverReason::Target),
-                },
+                Some(path) if is_host(&name) => {
+                    if self.leads_somewhere(answer) {
+                        rules.push(rule(Some(name), &path, answer));
+                    } else {
+                        self.leave_out(&place, LeftoverReason::Target);
+                    }
+                }
                 _ => self.leave_out(&place, LeftoverReason::NeverMatches),
             }
         }

@@ -145,9 +145,10 @@ impl<'a> ImportedContent<'a> {
         let encoded = self.encoded && identity.len() as u64 <= HELD_MAX_BYTES;
         let codings = if encoded { codings } else { &[] };
         let tried = codings.iter().map(|&choice| (choice, encoders.encode(choice, &identity)));
-        let media = match self.untyped {
-            true => MediaType::of(&self.path, &identity).field().into_owned(),
-            false => String::new(),
+        let media = if self.untyped {
+            MediaType::of(&self.path, &identity).field().into_owned()
+        } else {
+            String::new()
         };
         Ok(ImportedBody { digest: Digest::of(&identity), tried: tried.collect(), identity, media })
     }
@@ -438,9 +439,10 @@ impl<'a> Forced<'a> {
 fn location(answer: &ImportedAnswer<'_>) -> Vec<u8> {
     let mut target = Vec::with_capacity(answer.location.len());
     for &byte in answer.location {
-        match byte.is_ascii_graphic() {
-            true => target.push(byte),
-            false => target.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+        if byte.is_ascii_graphic() {
+            target.push(byte);
+        } else {
+            target.extend_from_slice(format!("%{byte:02X}").as_bytes());
         }
     }
     target

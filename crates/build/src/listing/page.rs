@@ -166,9 +166,10 @@ fn text(name: &[u8]) -> String {
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
         char => char.is_control(),
     };
-    let text = match text.contains(is_formatting) {
-        true => Cow::Owned(text.replace(is_formatting, "\u{fffd}")),
-        false => text,
+    let text = if text.contains(is_formatting) {
+        Cow::Owned(text.replace(is_formatting, "\u{fffd}"))
+    } else {
+        text
     };
     escape(&text).into_owned()
 }

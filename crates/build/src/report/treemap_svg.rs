@@ -98,9 +98,10 @@ impl TreemapDrawing {
         let name = path.strip_suffix(b"/").unwrap_or(path);
         let name = &name[name.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1)..];
         let name = String::from_utf8_lossy(name);
-        let shown: String = match name.chars().count() <= characters {
-            true => name.into_owned(),
-            false => name.chars().take(characters.saturating_sub(1)).chain(['…']).collect(),
+        let shown: String = if name.chars().count() <= characters {
+            name.into_owned()
+        } else {
+            name.chars().take(characters.saturating_sub(1)).chain(['…']).collect()
         };
         let (x, y) = (area.x + 4.0, area.y + 12.0);
         let _ = write!(self.text, "<text x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escape(&shown));

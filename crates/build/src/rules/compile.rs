@@ -139,9 +139,10 @@ impl<'r> CompiledRedirects<'r> {
     ) -> bool {
         let Some(rule) = self.rules.get(number) else { return false };
         let forms = forms(path);
-        let there = match site.slash_redirects {
-            true => forms.iter().any(|form| site.has(form)),
-            false => forms.iter().all(|form| site.has(form)),
+        let there = if site.slash_redirects {
+            forms.iter().any(|form| site.has(form))
+        } else {
+            forms.iter().all(|form| site.has(form))
         };
         let is_first = rule.is_unconditional() && self.matching(path) == [number];
         if there && !rule.force {

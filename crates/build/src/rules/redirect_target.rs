@@ -135,9 +135,10 @@ fn location(folder: &[u8], to: Word<'_>, captures: &Captures<'_>) -> Result<Rule
 
 /// Returns the folder of a relative target, without its slash, and the text after the dot.
 fn split_folder<'f, 't>(folder: &'f [u8], to: Word<'t>) -> (&'f [u8], Word<'t>) {
-    match to.text.starts_with("./") {
-        true => (folder.strip_suffix(b"/").unwrap_or(folder), to.from(1)),
-        false => (b"", to),
+    if to.text.starts_with("./") {
+        (folder.strip_suffix(b"/").unwrap_or(folder), to.from(1))
+    } else {
+        (b"", to)
     }
 }
 

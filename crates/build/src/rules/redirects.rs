@@ -245,9 +245,10 @@ impl<'t> RedirectWords<'t> {
             let Some(at) = rest.iter().position(|word| is_target(word.text)) else {
                 let expected = "a target that begins with /, ./, http:// or https://";
                 let fault = LineFault::new(first.column, expected);
-                return Err(match begins_with_host(first.text) {
-                    true => fault.advise(format!("write https://{}", first.text)),
-                    false => fault.advise(LINE),
+                return Err(if begins_with_host(first.text) {
+                    fault.advise(format!("write https://{}", first.text))
+                } else {
+                    fault.advise(LINE)
                 });
             };
             let (query, behind) = rest.split_at(at);

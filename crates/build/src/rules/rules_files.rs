@@ -237,9 +237,10 @@ pub fn in_place(source: &Path, told: &Path) -> PathBuf {
 /// Checks that the path is a file, as the walk does for the files of the folder.
 fn check_is_file(path: &Path) -> Result<(), Reason> {
     let metadata = fs::metadata(path).map_err(Reason::Unreadable)?;
-    match file_or_folder(metadata)?.is_dir() {
-        true => Err(Reason::Unreadable(Errno::ISDIR.into())),
-        false => Ok(()),
+    if file_or_folder(metadata)?.is_dir() {
+        Err(Reason::Unreadable(Errno::ISDIR.into()))
+    } else {
+        Ok(())
     }
 }
 

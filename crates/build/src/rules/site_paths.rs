@@ -140,10 +140,12 @@ fn is_made_of(path: &[u8], target: &[TargetPart], least_bytes: usize) -> bool {
             (rest, is_open) = (behind, true);
             continue;
         };
-        let at = match is_open {
-            false => rest.starts_with(text).then_some(0),
-            true if rank == last => rest.strip_suffix(&**text).map(<[u8]>::len),
-            true => rest.windows(text.len().max(1)).position(|place| place == &**text),
+        let at = if !is_open {
+            rest.starts_with(text).then_some(0)
+        } else if rank == last {
+            rest.strip_suffix(&**text).map(<[u8]>::len)
+        } else {
+            rest.windows(text.len().max(1)).position(|place| place == &**text)
         };
         let Some(at) = at else { return false };
         rest = rest.get(at + text.len()..).unwrap_or_default();
