@@ -1,6 +1,6 @@
 //! The reader: path → entry, entry → body.
 //!
-//! A look-up costs three cache lines or so of the file (bucket, record, body) and no allocation:
+//! A lookup costs three cache lines or so of the file (bucket, record, body) and no allocation:
 //! the record is read once into the caller's [`Scratch`], and everything said about it afterwards
 //! is said about the copy.
 
@@ -33,7 +33,7 @@ pub struct Archive<'a> {
     pub(crate) layout: &'a Layout,
 }
 
-/// The buffers that a look-up copies the record to. They are allocated once, at their largest size,
+/// The buffers that a lookup copies the record to. They are allocated once, at their largest size,
 /// and kept between requests.
 #[derive(Debug)]
 pub struct Scratch {

@@ -1,4 +1,4 @@
-//! The digests section as a reader uses it: the content of a stored body by its digest. No look-up
+//! The digests section as a reader uses it: the content of a stored body by its digest. No lookup
 //! of a server needs it; a program that compares or copies bodies does.
 
 use zerocopy::FromBytes;

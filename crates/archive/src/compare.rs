@@ -61,7 +61,7 @@ pub enum CompareError<E> {
     Visitor(E),
 }
 
-/// The buffers that the two entries of a path are copied to; kept between look-ups.
+/// The buffers that the two entries of a path are copied to; kept between lookups.
 #[derive(Debug, Default)]
 pub struct Pair {
     before: Scratch,

@@ -120,7 +120,7 @@ pub enum SectionFault {
 /// One damaged place.
 ///
 /// Its fields fill whole words (hence `repr(u32)` on [`ArchivePart`] and [`Fault`]): nearly every
-/// step of a look-up returns it or a value, and a tail of single bytes would make each such return
+/// step of a lookup returns it or a value, and a tail of single bytes would make each such return
 /// a misaligned move that stalls. Measured: 15 ns of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{part} at byte {offset}: {fault}")]

@@ -1,7 +1,7 @@
 //! The pages of a site in place of the built-in error pages.
 //!
 //! The pages are copied when an archive is opened: an error is often met when little else works,
-//! and its page must cost neither a look-up nor memory then. A damaged page is left out, and the
+//! and its page must cost neither a lookup nor memory then. A damaged page is left out, and the
 //! built-in page is sent.
 
 use crate::archive::{Archive, Scratch};

@@ -9,7 +9,7 @@
 //! | [`layout`] | the byte tables: every structure of the file, its sizes proven at compile time |
 //! | [`limits`] | every bound of the format, with its reason |
 //! | `open` | bytes → [`Layout`]: header, section table, bounds, shared blocks, rules, pages |
-//! | `archive` | [`Archive`]: path → entry, entry → body; each look-up checks the parts it reads |
+//! | `archive` | [`Archive`]: path → entry, entry → body; each lookup checks the parts it reads |
 //! | `entry` | [`Entry`], [`Representation`]: one checked copy of a record |
 //! | `rules`, `rule` | [`Rules`], [`Rule`]: redirects and rewrites by pattern, and [`NewRule`] |
 //! | `field_rules`, `field_pattern` | [`FieldRules`]: changes of response fields by pattern |
@@ -40,7 +40,7 @@
 //!
 //! **Promises.** No input makes this crate panic. A file that was truncated or damaged by accident
 //! gives the same responses as before or an error that names the damage, never another resource's
-//! bytes; damage inside a body is found by [`verify()`], not by a look-up. Opening touches a number
+//! bytes; damage inside a body is found by [`verify()`], not by a lookup. Opening touches a number
 //! of bytes that does not depend on the number of entries.
 //!
 //! ```

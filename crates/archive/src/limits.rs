@@ -18,7 +18,7 @@ pub const REPRESENTATIONS_MAX: usize = 32;
 pub const RECORD_MAX_BYTES: usize =
     32 + PATH_MAX_BYTES + TARGET_MAX_BYTES + 48 * REPRESENTATIONS_MAX;
 
-/// Buckets that one look-up may visit. At the writer's load of 0.7 the longest search of a
+/// Buckets that one lookup may visit. At the writer's load of 0.7 the longest search of a
 /// million-entry table visits about 20, and about 4 more for every ten times as many entries;
 /// beyond this bound the index is damaged or hostile.
 pub const PROBE_MAX_BUCKETS: u64 = 64;

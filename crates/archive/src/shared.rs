@@ -1,7 +1,7 @@
 //! Shared blocks: the field lines that many representations have in common (type, coding, Vary,
 //! Cache-Control, security and user fields), stored once per site in a full and a 304 form.
 //!
-//! They are read when the archive is opened: hashed, validated and copied, so that no look-up ever
+//! They are read when the archive is opened: hashed, validated and copied, so that no lookup ever
 //! reads fields from a file that may have changed since.
 
 use pinion_http::prepared::SharedFields;

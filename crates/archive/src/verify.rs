@@ -1,6 +1,6 @@
 //! Every hash of an archive checked, every record read, damage named.
 //!
-//! A look-up checks only the parts it reads; this module checks the rest: the digests of sections
+//! A lookup checks only the parts it reads; this module checks the rest: the digests of sections
 //! and bodies, the zeros between them, and that the index leads to every record and nowhere else.
 //! After that the archive's digest stands for every byte of the file.
 
@@ -87,7 +87,7 @@ pub fn verify(bytes: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Report
             done += step as u64;
             progress(done, layout.total_bytes());
         };
-        // By its place too: only the bodies that look-ups lead to have their digests elsewhere.
+        // By its place too: only the bodies that lookups lead to have their digests elsewhere.
         if section.kind == SectionKind::BODIES && section.span() == layout.bodies {
             check_bodies(&archive, section, &mut advance, &mut report);
         } else {

@@ -32,7 +32,7 @@ use crate::progress::Progress;
 use build_switches::BuildSwitches;
 use code_paths::CodePlaces;
 use entry_files::ExtractLayout;
-use headers_file::{Answers, Headers};
+use headers_file::{EntryResponses, Headers};
 use output_folder::Tree;
 
 pub use entry_files::{ExtractRefusal, RefusalReason};
@@ -217,7 +217,7 @@ impl ArchiveExtraction<'_> {
         let (mut total, mut has_redirects_file) = (FileTotal::default(), false);
         let imported = entry_files::is_imported(&self.archive)?;
         self.extracted.flags = entry_files::flags(&self.archive)?;
-        let (mut answers, mut switches) = (Answers::default(), BuildSwitches::default());
+        let (mut responses, mut switches) = (EntryResponses::default(), BuildSwitches::default());
         let mut entries = self.archive.entries();
         while let Some(entry) = entries.next_entry()? {
             if redirects_file::is_line(&entry) {
@@ -225,7 +225,7 @@ impl ArchiveExtraction<'_> {
                 let line = self.line(entry.path(), line);
                 self.lines.text.push_str(&line);
                 if imported {
-                    answers.take(&self.archive, &entry, None)?;
+                    responses.take(&self.archive, &entry, None)?;
                 }
                 continue;
             }
@@ -237,7 +237,7 @@ impl ArchiveExtraction<'_> {
                 }
             };
             if imported {
-                answers.take(&self.archive, &entry, file.as_deref())?;
+                responses.take(&self.archive, &entry, file.as_deref())?;
             }
             if let Some(file) = file {
                 total.add(entry.representation(0).map_or(0, |form| form.bytes()));
@@ -249,8 +249,8 @@ impl ArchiveExtraction<'_> {
             }
         }
         if imported {
-            self.extracted.flags.extend(switches.finish(&self.archive, &mut answers)?);
-            let Headers { text, differences } = answers.headers(&self.archive)?;
+            self.extracted.flags.extend(switches.finish(&self.archive, &mut responses)?);
+            let Headers { text, differences } = responses.headers(&self.archive)?;
             (self.headers, self.extracted.differences) = (text, differences);
         }
         Ok((total, has_redirects_file))

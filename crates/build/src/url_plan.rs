@@ -137,16 +137,16 @@ pub(crate) fn plan<'a>(keys: &[&'a [u8]], conventions: UrlConventions) -> UrlPla
         shadowed.extend(losers.iter().map(|lost| (url, lost.file as usize, winner)));
     }
     drop(candidates);
-    let answers = |aliases: &[(usize, &[u8])], url: &[u8]| {
+    let responds = |aliases: &[(usize, &[u8])], url: &[u8]| {
         aliases.binary_search_by(|(_, known)| (*known).cmp(url)).is_ok()
     };
     let mut listings = Vec::new();
     if conventions.listings {
         let shown = keys.iter().enumerate().filter(|(file, _)| !plan.is_hidden(*file));
         let folders = folders(shown.map(|(_, &key)| key));
-        listings.extend(folders.filter(|folder| !answers(&aliases, folder)));
+        listings.extend(folders.filter(|folder| !responds(&aliases, folder)));
     }
-    if conventions.favicon && is_own(FAVICON).is_none() && !answers(&aliases, FAVICON) {
+    if conventions.favicon && is_own(FAVICON).is_none() && !responds(&aliases, FAVICON) {
         let icon = FAVICON_FILES.iter().find_map(|icon| keys.binary_search(icon).ok());
         aliases.extend(icon.map(|file| (file, FAVICON)));
     }
@@ -457,13 +457,13 @@ mod tests {
         for key in keys {
             urls.extend((1..=key.len()).map(|length| key[..length].to_vec()));
         }
-        let answer = |url: &[u8]| {
+        let response = |url: &[u8]| {
             find(url.to_vec()).map(|_| None).or_else(|| files_of(url).find_map(find).map(Some))
         };
-        urls.iter().filter_map(|url| Some((url.clone(), answer(url)??))).collect()
+        urls.iter().filter_map(|url| Some((url.clone(), response(url)??))).collect()
     }
 
-    /// For each URL, the files that could answer it and do not, and the one that does.
+    /// For each URL, the files that could respond to it and do not, and the one that does.
     fn losers<'a>(keys: &[&'a [u8]]) -> Vec<(&'a [u8], usize, usize)> {
         let find = |key: Vec<u8>| keys.iter().position(|known| *known == key);
         let urls = keys.iter().flat_map(|key| (1..=key.len()).map(|length| &key[..length]));

@@ -87,10 +87,10 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
                 Some(true) => Purpose::Fingerprinted,
                 _ => Purpose::Page,
             };
-            let mut answered = ServedFile { resource, key, purpose, forms: None };
-            self.answer(&mut answered, key, paths.as_ref())?;
+            let mut served = ServedFile { resource, key, purpose, forms: None };
+            self.write_entry(&mut served, key, paths.as_ref())?;
             while let Some((_, alias)) = aliases.next_if(|(file, _)| *file == number) {
-                self.answer(&mut answered, alias, paths.as_ref())?;
+                self.write_entry(&mut served, alias, paths.as_ref())?;
             }
         }
         for fallback in &plan.fallbacks {
@@ -152,13 +152,13 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     }
 
     /// Writes the entry of a path at which a file responds.
-    fn answer(
+    fn write_entry(
         &mut self,
-        answered: &mut ServedFile<'_>,
+        served: &mut ServedFile<'_>,
         path: &[u8],
         paths: Option<&RedirectPaths<'_>>,
     ) -> Result<(), WriteError> {
-        let ServedFile { resource, key, purpose, forms } = answered;
+        let ServedFile { resource, key, purpose, forms } = served;
         let verdict = paths.map_or(EntryVerdict::Keep, |paths| paths.verdict(path));
         if let EntryVerdict::Replace(number) = verdict {
             let rules = self.rules;

@@ -4,7 +4,7 @@
 use pinion_archive::{Archive, Damage, Scratch};
 
 use crate::extract::entry_files::is_page;
-use crate::extract::headers_file::{Answers, DifferenceReason};
+use crate::extract::headers_file::{DifferenceReason, EntryResponses};
 use crate::url_plan::{FAVICON, FAVICON_FILES, clean_url, index_url};
 
 /// The further names of files.
@@ -44,14 +44,14 @@ impl BuildSwitches {
     pub(super) fn finish(
         mut self,
         archive: &Archive<'_>,
-        answers: &mut Answers,
+        responses: &mut EntryResponses,
     ) -> Result<Vec<String>, Damage> {
         let mut flags = Vec::new();
         for (found, flag) in [(&self.index, "--no-index"), (&self.clean, "--no-clean-urls")] {
             match found.some {
                 false if !found.missing.is_empty() => flags.push(flag.to_owned()),
                 _ => found.missing.iter().for_each(|url| {
-                    answers.differs(url, false, DifferenceReason::Added);
+                    responses.differs(url, false, DifferenceReason::Added);
                 }),
             }
         }
@@ -61,7 +61,7 @@ impl BuildSwitches {
         if !archive.load(FAVICON, &mut self.scratch)? {
             for icon in FAVICON_FILES {
                 if archive.load(icon, &mut self.scratch)? {
-                    answers.differs(FAVICON, false, DifferenceReason::Added);
+                    responses.differs(FAVICON, false, DifferenceReason::Added);
                     break;
                 }
             }

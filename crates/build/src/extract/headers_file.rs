@@ -67,18 +67,18 @@ impl fmt::Display for Difference {
 
 /// All responses of an archive.
 #[derive(Default)]
-pub(super) struct Answers {
-    all: Vec<StoredAnswer>,
+pub(super) struct EntryResponses {
+    all: Vec<StoredResponse>,
     /// The differences that no fields can remove.
     others: Vec<Difference>,
     /// Whether a path redirects whose other slash form does not.
     one_form: bool,
     /// Files under paths of their own, and their further names.
-    files: Vec<NamedAnswer>,
+    files: Vec<NamedResponse>,
 }
 
 /// A response with the content of a file.
-struct NamedAnswer {
+struct NamedResponse {
     /// Its number among all responses.
     number: usize,
     /// The path of the file.
@@ -91,7 +91,7 @@ struct NamedAnswer {
     is_own: bool,
 }
 
-struct StoredAnswer {
+struct StoredResponse {
     path: Box<[u8]>,
     /// Whether it is for everything below `path`, a folder.
     below: bool,
@@ -120,7 +120,7 @@ pub(super) struct Headers {
 
 type Lines = BTreeMap<String, Vec<String>>;
 
-impl Answers {
+impl EntryResponses {
     /// Records an entry and the file that it becomes, if it is not another name of one.
     pub(super) fn take(
         &mut self,
@@ -162,7 +162,7 @@ impl Answers {
             let (essence, number) = (media.essence, self.all.len());
             let by_content = is_named_by_content(key, essence, body);
             let (key, is_own) = (key.into(), file.is_some());
-            self.files.push(NamedAnswer { number, key, essence, by_content, is_own });
+            self.files.push(NamedResponse { number, key, essence, by_content, is_own });
         }
         let folder = entry.path().strip_prefix(FALLBACK_PREFIX);
         self.add(folder.unwrap_or(entry.path()), folder.is_some(), fields, Some(media));
@@ -177,14 +177,14 @@ impl Answers {
         let decided = own().zip(decided).filter(|(file, decided)| *decided || file.by_content);
         let decided: HashSet<&[u8]> = decided.map(|(file, _)| &*file.key).collect();
         for file in self.files.iter().filter(|file| decided.contains(&*file.key)) {
-            if let Some(answer) = self.all.get_mut(file.number) {
-                answer.fields.purpose = Some(Purpose::Fingerprinted);
+            if let Some(response) = self.all.get_mut(file.number) {
+                response.fields.purpose = Some(Purpose::Fingerprinted);
             }
         }
     }
 
     fn add(&mut self, path: &[u8], below: bool, fields: Sort, media: Option<MediaType>) {
-        self.all.push(StoredAnswer { path: path.into(), below, fields, media });
+        self.all.push(StoredResponse { path: path.into(), below, fields, media });
     }
 
     /// Records a difference that no line can express.
@@ -219,9 +219,9 @@ impl Answers {
     /// Returns each combination of responses that have a path, and the fields they have.
     fn blocks<'a>(&self, archive: &Archive<'a>) -> Result<HashMap<Sort, SharedBlock<'a>>, Damage> {
         let mut blocks = HashMap::new();
-        for answer in self.all.iter().filter(|answer| !answer.below) {
-            if let hash_map::Entry::Vacant(new) = blocks.entry(answer.fields) {
-                new.insert(archive.shared(answer.fields.shared)?);
+        for response in self.all.iter().filter(|response| !response.below) {
+            if let hash_map::Entry::Vacant(new) = blocks.entry(response.fields) {
+                new.insert(archive.shared(response.fields.shared)?);
             }
         }
         Ok(blocks)
@@ -240,11 +240,11 @@ impl Answers {
             own.retain(|line| !everywhere.contains(line));
             of_sort.insert(*sort, own);
         }
-        for answer in self.all.iter().filter(|answer| !answer.below) {
-            let Some(own) = of_sort.get(&answer.fields).filter(|own| !own.is_empty()) else {
+        for response in self.all.iter().filter(|response| !response.below) {
+            let Some(own) = of_sort.get(&response.fields).filter(|own| !own.is_empty()) else {
                 continue;
             };
-            lines.entry(from_text(&answer.path)).or_default().extend_from_slice(own);
+            lines.entry(from_text(&response.path)).or_default().extend_from_slice(own);
         }
     }
 
@@ -253,14 +253,14 @@ impl Answers {
     fn types(&self, archive: &Archive<'_>, lines: &mut Lines) -> Result<(), Damage> {
         let mut by_extension: HashMap<Vec<u8>, BTreeSet<&[u8]>> = HashMap::new();
         let mut wrong = Vec::new();
-        for answer in self.all.iter().filter(|answer| !answer.below) {
-            let Some(media) = answer.media else { continue };
-            let shown = archive.shared(answer.fields.shared)?.media_type();
-            if let Some(extension) = extension(&answer.path) {
+        for response in self.all.iter().filter(|response| !response.below) {
+            let Some(media) = response.media else { continue };
+            let shown = archive.shared(response.fields.shared)?.media_type();
+            if let Some(extension) = extension(&response.path) {
                 by_extension.entry(extension.to_ascii_lowercase()).or_default().insert(shown);
             }
             if media.field().as_bytes() != shown {
-                wrong.push((&answer.path, shown));
+                wrong.push((&response.path, shown));
             }
         }
         for (path, shown) in wrong {
@@ -293,31 +293,31 @@ impl Answers {
         let rules = parse(Path::new("_headers"), text.as_bytes()).unwrap_or_default();
         let mut changes = Changes::new(&rules.rules);
         let mut known: HashMap<(Sort, ChangesId), bool> = HashMap::new();
-        for answer in std::mem::take(&mut self.all) {
-            let id = if answer.below {
-                changes.of_folder(&answer.path)
+        for response in std::mem::take(&mut self.all) {
+            let id = if response.below {
+                changes.of_folder(&response.path)
             } else {
-                changes.of_path(&answer.path)
+                changes.of_path(&response.path)
             };
-            let block = match blocks.get(&answer.fields) {
+            let block = match blocks.get(&response.fields) {
                 Some(block) => *block,
-                None => archive.shared(answer.fields.shared)?,
+                None => archive.shared(response.fields.shared)?,
             };
-            let list = FieldList::new(&usual_of(answer.fields), changes.get(id));
+            let list = FieldList::new(&usual_of(response.fields), changes.get(id));
             let same = *known
-                .entry((answer.fields, id))
-                .or_insert_with(|| is_same(&list, answer.fields, &block));
-            let media = answer.media.map(|media| {
+                .entry((response.fields, id))
+                .or_insert_with(|| is_same(&list, response.fields, &block));
+            let media = response.media.map(|media| {
                 let takes_type = |purpose: Purpose| purpose.has_given_type();
                 let given =
-                    list.content_type.filter(|_| answer.fields.purpose.is_some_and(takes_type));
+                    list.content_type.filter(|_| response.fields.purpose.is_some_and(takes_type));
                 given.unwrap_or_else(|| media.field().into_owned()).into_bytes()
             });
             if !same || media.is_some_and(|found| found != block.media_type()) {
-                self.differs(&answer.path, answer.below, DifferenceReason::Fields);
+                self.differs(&response.path, response.below, DifferenceReason::Fields);
             }
-            if answer.media.is_some_and(|media| is_packed(media.essence) != packed_as(&block)) {
-                self.differs(&answer.path, answer.below, DifferenceReason::Codings);
+            if response.media.is_some_and(|media| is_packed(media.essence) != packed_as(&block)) {
+                self.differs(&response.path, response.below, DifferenceReason::Codings);
             }
         }
         let id = changes.of_folder(b"/");

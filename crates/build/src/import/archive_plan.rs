@@ -12,14 +12,14 @@ use std::fmt;
 use pinion_http::target;
 use pinion_kawipiko::{Archive, Damage, Kind, Reference};
 
-use crate::import::reference_responses::ImportedAnswer;
+use crate::import::reference_responses::ImportedResponse;
 use crate::media::MediaType;
 use crate::url_plan;
 
 /// The plan of our archive.
 #[derive(Debug, Default)]
 pub(super) struct ImportPlan<'a> {
-    pub(super) answers: Vec<ImportedAnswer<'a>>,
+    pub(super) responses: Vec<ImportedResponse<'a>>,
     /// The pages, by path.
     pub(super) pages: BTreeMap<Vec<u8>, PlannedPage>,
     /// The fallback pages, by folder, with a slash at both ends.
@@ -38,8 +38,8 @@ pub(super) struct ImportPlan<'a> {
 /// Content with a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlannedPage {
-    /// The number of its response in [`ImportPlan::answers`].
-    pub(super) answer: usize,
+    /// The number of its response in [`ImportPlan::responses`].
+    pub(super) response: usize,
     /// The path of which this one is another name.
     pub(super) alias_of: Option<Vec<u8>>,
 }
@@ -53,8 +53,8 @@ pub(super) struct Rule {
     pub(super) path: Vec<u8>,
     /// Whether it is for all that is below `path` too.
     pub(super) below: bool,
-    /// The number of its response in [`ImportPlan::answers`].
-    pub(super) answer: usize,
+    /// The number of its response in [`ImportPlan::responses`].
+    pub(super) response: usize,
     /// The page that responds; `None` for a redirect.
     pub(super) page: Option<Vec<u8>>,
 }
@@ -120,24 +120,24 @@ struct Gathered<'a> {
 
 impl<'a> Gathered<'a> {
     fn take(&mut self, archive: &Archive<'a>, reference: &Reference<'a>) -> Result<(), Damage> {
-        let answer = self.answer(archive, reference)?;
+        let response = self.response(archive, reference)?;
         let path = reference.path.to_vec();
         match (reference.kind, reference.host) {
             (Kind::File, None) => {
                 if let Some(folder) = folder(&path) {
-                    self.plan.fallbacks.insert(folder.to_vec(), answer);
+                    self.plan.fallbacks.insert(folder.to_vec(), response);
                 } else {
-                    self.plan.pages.insert(path, PlannedPage { answer, alias_of: None });
+                    self.plan.pages.insert(path, PlannedPage { response, alias_of: None });
                 }
             }
             (Kind::Redirect, None) => {
-                self.redirects.insert(path, answer);
+                self.redirects.insert(path, response);
             }
             (Kind::Listing, None) => {
-                self.listings.insert(path, answer);
+                self.listings.insert(path, response);
             }
             (Kind::Redirect, Some(host)) => {
-                self.host_redirects.insert((host.to_vec(), path), answer);
+                self.host_redirects.insert((host.to_vec(), path), response);
             }
             (Kind::File | Kind::Listing, Some(host)) => {
                 self.leave_out(&[b"://", host, &path], LeftoverReason::FileOfHost);
@@ -146,7 +146,7 @@ impl<'a> Gathered<'a> {
         Ok(())
     }
 
-    fn answer(
+    fn response(
         &mut self,
         archive: &Archive<'a>,
         reference: &Reference<'a>,
@@ -155,9 +155,9 @@ impl<'a> Gathered<'a> {
         if let Some(&known) = self.known.get(&numbers) {
             return Ok(known);
         }
-        self.plan.answers.push(ImportedAnswer::of(archive, reference)?);
-        self.known.insert(numbers, self.plan.answers.len() - 1);
-        Ok(self.plan.answers.len() - 1)
+        self.plan.responses.push(ImportedResponse::of(archive, reference)?);
+        self.known.insert(numbers, self.plan.responses.len() - 1);
+        Ok(self.plan.responses.len() - 1)
     }
 
     fn leave_out(&mut self, place: &[&[u8]], reason: LeftoverReason) {
@@ -167,9 +167,9 @@ impl<'a> Gathered<'a> {
 
     fn sort_out(mut self) -> ImportPlan<'a> {
         self.plan.redirects_slashes = self.redirects_slashes();
-        for (path, answer) in std::mem::take(&mut self.listings) {
+        for (path, response) in std::mem::take(&mut self.listings) {
             if !self.redirects.contains_key(&path) {
-                self.plan.pages.entry(path).or_insert(PlannedPage { answer, alias_of: None });
+                self.plan.pages.entry(path).or_insert(PlannedPage { response, alias_of: None });
             }
         }
         self.hosts();
@@ -182,8 +182,8 @@ impl<'a> Gathered<'a> {
         self.whole_folders(whole_folders);
         if self.plan.slash_cache_control.is_none() {
             let redirects = self.plan.rules.iter().filter(|rule| rule.page.is_none());
-            let mut answers = redirects.filter_map(|rule| self.plan.answers.get(rule.answer));
-            self.plan.slash_cache_control = answers.find_map(|answer| answer.cache_control);
+            let mut responses = redirects.filter_map(|rule| self.plan.responses.get(rule.response));
+            self.plan.slash_cache_control = responses.find_map(|response| response.cache_control);
         }
         self.folder_pages();
         self.aliases();
@@ -215,19 +215,19 @@ impl<'a> Gathered<'a> {
     fn hosts(&mut self) {
         let all = std::mem::take(&mut self.host_redirects);
         let mut rules = Vec::new();
-        for ((host, path), &answer) in &all {
+        for ((host, path), &response) in &all {
             let place: [&[u8]; 3] = [b"://", host, path];
             let other_forms = [other_form(path), [&other_form(path)[..], b"*"].concat()];
             let has_other_form =
                 other_forms.iter().any(|other| all.contains_key(&(host.clone(), other.clone())));
-            if has_other_form && self.leads_to_other_form(answer, path) {
+            if has_other_form && self.leads_to_other_form(response, path) {
                 continue;
             }
             let name = without_port(host).to_ascii_lowercase();
             match decoded(path) {
                 Some(path) if is_host(&name) => {
-                    if self.leads_somewhere(answer) {
-                        rules.push(rule(Some(name), &path, answer));
+                    if self.leads_somewhere(response) {
+                        rules.push(rule(Some(name), &path, response));
                     } else {
                         self.leave_out(&place, LeftoverReason::Target);
                     }
@@ -243,11 +243,12 @@ impl<'a> Gathered<'a> {
     /// Redirects of one path.
     fn single_paths(&mut self, paths: Vec<(Vec<u8>, usize)>, folders: &BTreeSet<Vec<u8>>) {
         // Two that lead to each other respond to neither.
-        let leads = |(path, answer): &&(Vec<u8>, usize)| !self.leads_to_other_form(*answer, path);
+        let leads =
+            |(path, response): &&(Vec<u8>, usize)| !self.leads_to_other_form(*response, path);
         let written: BTreeSet<Vec<u8>> =
             paths.iter().filter(leads).map(|(path, _)| path.clone()).collect();
-        for (path, answer) in paths {
-            if self.plan.redirects_slashes && self.leads_to_other_form(answer, &path) {
+        for (path, response) in paths {
+            if self.plan.redirects_slashes && self.leads_to_other_form(response, &path) {
                 // Our server does this automatically where the other form has content. Where it has
                 // only the response of a whole folder, this form gets that too.
                 let other = other_form(&path);
@@ -258,8 +259,8 @@ impl<'a> Gathered<'a> {
                 if !by_itself {
                     self.leave_out(&[&path], LeftoverReason::Circular);
                 }
-                let left_out = self.plan.answers.get(answer);
-                let cache_control = left_out.and_then(|answer| answer.cache_control);
+                let left_out = self.plan.responses.get(response);
+                let cache_control = left_out.and_then(|response| response.cache_control);
                 self.plan.slash_cache_control = self.plan.slash_cache_control.or(cache_control);
                 continue;
             }
@@ -271,7 +272,7 @@ impl<'a> Gathered<'a> {
             if taken {
                 self.leave_out(&[&path], LeftoverReason::Shadowed);
             } else {
-                self.plan.moved.insert(key, answer);
+                self.plan.moved.insert(key, response);
             }
         }
     }
@@ -280,7 +281,7 @@ impl<'a> Gathered<'a> {
     /// such a one becomes a rule in front of it.
     fn whole_folders(&mut self, mut redirects: Vec<(Vec<u8>, usize)>) {
         redirects.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
-        for (path, answer) in redirects {
+        for (path, response) in redirects {
             let Some(key) = decoded(&path) else {
                 self.leave_out(&[&path], LeftoverReason::NeverMatches);
                 continue;
@@ -290,16 +291,16 @@ impl<'a> Gathered<'a> {
                 self.leave_out(&[&path], LeftoverReason::Shadowed);
                 continue;
             }
-            if !self.leads_somewhere(answer) {
+            if !self.leads_somewhere(response) {
                 self.leave_out(&[&path], LeftoverReason::Target);
                 continue;
             }
             let below = self.plan.fallbacks.range(top.to_vec()..);
             let below = below.take_while(|(folder, _)| folder.starts_with(top));
             let mut pages: Vec<Rule> = below
-                .map(|(folder, &answer)| {
+                .map(|(folder, &response)| {
                     let pattern = [&folder[..], b"*"].concat();
-                    Rule { page: Some(pattern.clone()), ..rule(None, &pattern, answer) }
+                    Rule { page: Some(pattern.clone()), ..rule(None, &pattern, response) }
                 })
                 .filter(|page| !self.plan.rules.contains(page))
                 .collect();
@@ -307,12 +308,12 @@ impl<'a> Gathered<'a> {
             for page in pages {
                 // The response of kawipiko to this very path.
                 if let Some(key) = &page.page {
-                    let content = PlannedPage { answer: page.answer, alias_of: None };
+                    let content = PlannedPage { response: page.response, alias_of: None };
                     self.plan.pages.entry(key.clone()).or_insert(content);
                 }
                 self.plan.rules.push(page);
             }
-            self.plan.rules.push(rule(None, &key, answer));
+            self.plan.rules.push(rule(None, &key, response));
         }
     }
 
@@ -321,8 +322,9 @@ impl<'a> Gathered<'a> {
     fn folder_pages(&mut self) {
         let rules = self.plan.rules.iter().filter(|rule| rule.host.is_none());
         let ruled: BTreeSet<Vec<u8>> = rules.map(|rule| [&rule.path[..], b"/"].concat()).collect();
-        for (folder, &answer) in &self.plan.fallbacks {
-            let found = self.plan.answers.get(answer).is_some_and(|answer| answer.status == 200);
+        for (folder, &response) in &self.plan.fallbacks {
+            let found =
+                self.plan.responses.get(response).is_some_and(|response| response.status == 200);
             let without_slash = folder.strip_suffix(b"/").unwrap_or_default();
             let taken = [&folder[..], without_slash].iter().any(|path| {
                 self.plan.moved.contains_key(*path) || self.plan.pages.contains_key(*path)
@@ -331,7 +333,7 @@ impl<'a> Gathered<'a> {
             let is_ruled =
                 above.any(|(_, end)| folder.get(..end).is_some_and(|top| ruled.contains(top)));
             if found && !taken && is_ruled && folder.len() > 1 {
-                self.plan.pages.insert(folder.clone(), PlannedPage { answer, alias_of: None });
+                self.plan.pages.insert(folder.clone(), PlannedPage { response, alias_of: None });
             }
         }
     }
@@ -341,7 +343,7 @@ impl<'a> Gathered<'a> {
         let pages = &self.plan.pages;
         let same = |path: &[u8], file: &[u8]| {
             pages.get(file).is_some_and(|found| {
-                pages.get(path).is_some_and(|page| page.answer == found.answer)
+                pages.get(path).is_some_and(|page| page.response == found.response)
             })
         };
         let aliases: Vec<(Vec<u8>, Vec<u8>)> = pages
@@ -362,30 +364,30 @@ impl<'a> Gathered<'a> {
     fn types(&mut self) {
         let mut typed = HashMap::new();
         for (path, page) in &mut self.plan.pages {
-            let Some(answer) = self.plan.answers.get(page.answer) else { continue };
-            if answer.media.is_some() || answer.stored.bytes() > 0 {
+            let Some(response) = self.plan.responses.get(page.response) else { continue };
+            if response.media.is_some() || response.stored.bytes() > 0 {
                 continue;
             }
             let file = page.alias_of.as_deref().unwrap_or(path);
             let media = MediaType::of(file, b"").field();
-            let answer = ImportedAnswer { media: Some(media.clone()), ..answer.clone() };
-            page.answer = *typed.entry((page.answer, media)).or_insert_with(|| {
-                self.plan.answers.push(answer);
-                self.plan.answers.len() - 1
+            let response = ImportedResponse { media: Some(media.clone()), ..response.clone() };
+            page.response = *typed.entry((page.response, media)).or_insert_with(|| {
+                self.plan.responses.push(response);
+                self.plan.responses.len() - 1
             });
         }
     }
 
     /// Returns whether a response is a permanent redirect to the path with a slash more, or less.
-    fn leads_to_other_form(&self, answer: usize, path: &[u8]) -> bool {
-        let answer = self.plan.answers.get(answer);
-        answer.is_some_and(|answer| answer.location == other_form(path))
+    fn leads_to_other_form(&self, response: usize, path: &[u8]) -> bool {
+        let response = self.plan.responses.get(response);
+        response.is_some_and(|response| response.location == other_form(path))
     }
 
     /// Returns whether the target of a rule is a path, or a URL with a host.
-    fn leads_somewhere(&self, answer: usize) -> bool {
-        let Some(answer) = self.plan.answers.get(answer) else { return false };
-        let to = answer.location;
+    fn leads_somewhere(&self, response: usize) -> bool {
+        let Some(response) = self.plan.responses.get(response) else { return false };
+        let to = response.location;
         let is_path = to.first() == Some(&b'/') && !matches!(to.get(1), Some(b'/' | b'\\'));
         let has_host = [&b"http://"[..], b"https://"].iter().any(|scheme| {
             to.strip_prefix(*scheme)
@@ -395,12 +397,12 @@ impl<'a> Gathered<'a> {
     }
 }
 
-fn rule(host: Option<Vec<u8>>, path: &[u8], answer: usize) -> Rule {
+fn rule(host: Option<Vec<u8>>, path: &[u8], response: usize) -> Rule {
     let (path, below) = match path.strip_suffix(b"/*") {
         Some(folder) => (folder, true),
         None => (path.strip_suffix(b"/").unwrap_or(path), false),
     };
-    Rule { host, path: path.to_vec(), below, answer, page: None }
+    Rule { host, path: path.to_vec(), below, response, page: None }
 }
 
 /// Decodes the source of a redirect, which is written as in a URL, unlike ours. Returns `None` for

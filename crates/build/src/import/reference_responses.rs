@@ -11,7 +11,7 @@ use crate::media::is_packed;
 
 /// Status, fields and content. Paths with the same numbers share one.
 #[derive(Clone, Debug)]
-pub(super) struct ImportedAnswer<'a> {
+pub(super) struct ImportedResponse<'a> {
     pub(super) status: u16,
     pub(super) media: Option<Cow<'a, str>>,
     pub(super) cache_control: Option<&'a str>,
@@ -24,18 +24,18 @@ pub(super) struct ImportedAnswer<'a> {
     pub(super) stored: StoredBytes<'a>,
 }
 
-impl<'a> ImportedAnswer<'a> {
+impl<'a> ImportedResponse<'a> {
     /// Reads the fields of a reference.
     pub(super) fn of(
         archive: &Archive<'a>,
         reference: &Reference<'a>,
-    ) -> Result<ImportedAnswer<'a>, Damage> {
+    ) -> Result<ImportedResponse<'a>, Damage> {
         let damage = |fault| {
             let record = format!("m{:07x}", reference.fields_number());
             Damage { record, fault }
         };
         let bytes = archive.content(reference)?;
-        let mut answer = ImportedAnswer {
+        let mut response = ImportedResponse {
             status: 200,
             media: None,
             cache_control: None,
@@ -59,13 +59,13 @@ impl<'a> ImportedAnswer<'a> {
             match name.to_ascii_lowercase().as_str() {
                 "!status" => {
                     let status = text()?.parse().ok().filter(|status| (200..600).contains(status));
-                    answer.status = status.ok_or(damage(RecordFault::Value))?;
+                    response.status = status.ok_or(damage(RecordFault::Value))?;
                 }
-                "content-type" => answer.media = Some(Cow::Borrowed(text()?)),
-                "cache-control" => answer.cache_control = Some(text()?),
-                "location" => answer.location = value,
+                "content-type" => response.media = Some(Cow::Borrowed(text()?)),
+                "cache-control" => response.cache_control = Some(text()?),
+                "location" => response.location = value,
                 "content-encoding" => {
-                    answer.stored = match value {
+                    response.stored = match value {
                         b"identity" => StoredBytes::Identity(bytes),
                         b"gzip" => StoredBytes::Gzip(bytes),
                         b"br" => StoredBytes::Brotli(bytes),
@@ -73,10 +73,10 @@ impl<'a> ImportedAnswer<'a> {
                     };
                 }
                 own if is_written_anew(own) => {}
-                _ => answer.others.push((name, text()?)),
+                _ => response.others.push((name, text()?)),
             }
         }
-        Ok(answer)
+        Ok(response)
     }
 
     /// Returns whether its type is worth encoding.

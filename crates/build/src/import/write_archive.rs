@@ -19,7 +19,7 @@ use crate::error::BuildError;
 use crate::fields::{FieldBlocks, NEVER_CACHED};
 use crate::import::archive_plan::{ImportPlan, PlannedPage, Rule};
 use crate::import::decoded_contents::{ContentFault, StoredBytes};
-use crate::import::reference_responses::ImportedAnswer;
+use crate::import::reference_responses::ImportedResponse;
 use crate::import::{ImportError, Imported};
 use crate::limits::{HELD_MAX_BYTES, WINDOW_MAX_BYTES};
 use crate::media::MediaType;
@@ -48,9 +48,9 @@ pub(super) fn write<W: Write + Seek>(
     let mut import =
         ArchiveImport { plan: &plan, options, lists: &lists, fields, writer, imported };
     let stored = import.contents(&contents, progress)?;
-    let answers = import.answers(&contents, &stored)?;
+    let responses = import.responses(&contents, &stored)?;
     import.writer.end_bodies()?;
-    import.entries(&answers)?;
+    import.entries(&responses)?;
     let ArchiveImport { writer, mut imported, .. } = import;
     imported.rules = plan.rules.len() as u64;
     imported.leftovers = plan.leftovers;
@@ -70,7 +70,7 @@ pub(super) fn write<W: Write + Seek>(
 struct ImportedContents<'a> {
     list: Vec<ImportedContent<'a>>,
     /// The rank in `list`, by the number of a response; `None` for a redirect.
-    of_answer: Vec<Option<usize>>,
+    of_response: Vec<Option<usize>>,
 }
 
 struct ImportedContent<'a> {
@@ -99,7 +99,7 @@ struct KeptContent {
 }
 
 /// The parts from which a response is written.
-enum ReadyAnswer {
+enum ReadyResponse {
     Content(Vec<NewRepresentation>),
     Redirect(Vec<u8>, SharedId),
 }
@@ -107,13 +107,13 @@ enum ReadyAnswer {
 impl<'a> ImportedContents<'a> {
     fn of(plan: &ImportPlan<'a>) -> ImportedContents<'a> {
         let mut contents =
-            ImportedContents { list: Vec::new(), of_answer: vec![None; plan.answers.len()] };
+            ImportedContents { list: Vec::new(), of_response: vec![None; plan.responses.len()] };
         let mut known = HashMap::new();
-        let pages = plan.pages.iter().map(|(path, page)| (path, page.answer));
-        for (path, answer) in
-            pages.chain(plan.fallbacks.iter().map(|(path, &answer)| (path, answer)))
+        let pages = plan.pages.iter().map(|(path, page)| (path, page.response));
+        for (path, response) in
+            pages.chain(plan.fallbacks.iter().map(|(path, &response)| (path, response)))
         {
-            let Some(found) = plan.answers.get(answer) else { continue };
+            let Some(found) = plan.responses.get(response) else { continue };
             let rank = *known.entry((found.content, found.stored.coding())).or_insert_with(|| {
                 contents.list.push(ImportedContent {
                     stored: found.stored,
@@ -127,8 +127,8 @@ impl<'a> ImportedContents<'a> {
                 content.encoded |= found.is_encoded();
                 content.untyped |= found.media.is_none();
             }
-            if let Some(of_answer) = contents.of_answer.get_mut(answer) {
-                *of_answer = Some(rank);
+            if let Some(of_response) = contents.of_response.get_mut(response) {
+                *of_response = Some(rank);
             }
         }
         contents
@@ -237,19 +237,19 @@ impl<'a, W: Write + Seek> ArchiveImport<'_, 'a, W> {
     }
 
     /// Returns the fields of all responses, with their contents.
-    fn answers(
+    fn responses(
         &mut self,
         contents: &ImportedContents<'_>,
         kept: &[KeptContent],
-    ) -> Result<Vec<ReadyAnswer>, ImportError> {
+    ) -> Result<Vec<ReadyResponse>, ImportError> {
         let plan = self.plan;
-        let mut ready = Vec::with_capacity(plan.answers.len());
-        for (answer, content) in plan.answers.iter().zip(&contents.of_answer) {
+        let mut ready = Vec::with_capacity(plan.responses.len());
+        for (response, content) in plan.responses.iter().zip(&contents.of_response) {
             ready.push(match content.and_then(|rank| kept.get(rank)) {
-                Some(kept) => ReadyAnswer::Content(self.representations(answer, kept)?),
+                Some(kept) => ReadyResponse::Content(self.representations(response, kept)?),
                 None => {
-                    let shared = self.block(answer, None, Coding::Identity, false)?;
-                    ReadyAnswer::Redirect(location(answer), shared)
+                    let shared = self.block(response, None, Coding::Identity, false)?;
+                    ReadyResponse::Redirect(location(response), shared)
                 }
             });
         }
@@ -258,14 +258,14 @@ impl<'a, W: Write + Seek> ArchiveImport<'_, 'a, W> {
 
     fn representations(
         &mut self,
-        answer: &ImportedAnswer<'_>,
+        response: &ImportedResponse<'_>,
         kept: &KeptContent,
     ) -> Result<Vec<NewRepresentation>, ImportError> {
-        let media = answer.media.as_deref().unwrap_or(&kept.media);
-        let all = if answer.is_encoded() { kept.forms.len() } else { 1 };
+        let media = response.media.as_deref().unwrap_or(&kept.media);
+        let all = if response.is_encoded() { kept.forms.len() } else { 1 };
         let mut forms = Vec::with_capacity(all);
         for &(coding, digest, body) in kept.forms.iter().take(all) {
-            let shared = self.block(answer, Some(media), coding, all > 1)?;
+            let shared = self.block(response, Some(media), coding, all > 1)?;
             let etag = ETag::of(&digest, media.as_bytes(), coding);
             forms.push(NewRepresentation { coding, shared, body, etag });
         }
@@ -276,15 +276,15 @@ impl<'a, W: Write + Seek> ArchiveImport<'_, 'a, W> {
     /// of ours have.
     fn block(
         &mut self,
-        answer: &ImportedAnswer<'_>,
+        response: &ImportedResponse<'_>,
         content_type: Option<&str>,
         coding: Coding,
         varies: bool,
     ) -> Result<SharedId, ImportError> {
-        let cache_control = match answer.status {
+        let cache_control = match response.status {
             // In place of the other server's value: a file that appears must not stay missing.
             400.. => NEVER_CACHED,
-            _ => answer.cache_control.unwrap_or(self.fields.cache_control()),
+            _ => response.cache_control.unwrap_or(self.fields.cache_control()),
         };
         let mut cached = vec![("Cache-Control", cache_control)];
         if varies {
@@ -295,17 +295,17 @@ impl<'a, W: Write + Seek> ArchiveImport<'_, 'a, W> {
             fields.push(("Content-Encoding", coding.token()));
         }
         fields.extend_from_slice(&cached);
-        if content_type.is_some() && answer.status == 200 {
+        if content_type.is_some() && response.status == 200 {
             fields.push(("Accept-Ranges", "bytes"));
         }
         fields.extend_from_slice(self.fields.security());
-        fields.extend_from_slice(&answer.others);
+        fields.extend_from_slice(&response.others);
         let describes = |(name, _): &&(&str, &str)| name.eq_ignore_ascii_case("content-language");
-        cached.extend(answer.others.iter().filter(|field| !describes(field)));
+        cached.extend(response.others.iter().filter(|field| !describes(field)));
         let not_modified = if content_type.is_some() { &cached[..] } else { &[] };
         let block = NewShared {
             role: Role::Ordinary,
-            status: answer.status,
+            status: response.status,
             content_type,
             fields: &fields,
             not_modified,
@@ -314,13 +314,15 @@ impl<'a, W: Write + Seek> ArchiveImport<'_, 'a, W> {
     }
 
     /// Writes the entries, fallback pages and rules.
-    fn entries(&mut self, answers: &[ReadyAnswer]) -> Result<(), ImportError> {
+    fn entries(&mut self, responses: &[ReadyResponse]) -> Result<(), ImportError> {
         let plan = self.plan;
         let forced = Forced::of(&plan.rules);
         for (path, page) in &plan.pages {
-            let Some(ReadyAnswer::Content(forms)) = answers.get(page.answer) else { continue };
+            let Some(ReadyResponse::Content(forms)) = responses.get(page.response) else {
+                continue;
+            };
             let target = page.alias_of.as_deref().map(url_plan::escaped).unwrap_or_default();
-            let entry = self.content(path, page.answer, forms);
+            let entry = self.content(path, page.response, forms);
             self.writer.entry(&NewEntry {
                 target: &target,
                 rules_first: forced.may_match(path),
@@ -328,15 +330,17 @@ impl<'a, W: Write + Seek> ArchiveImport<'_, 'a, W> {
             })?;
             self.count(page);
         }
-        for (folder, &answer) in &plan.fallbacks {
-            let Some(ReadyAnswer::Content(forms)) = answers.get(answer) else { continue };
-            let entry = self.content(folder, answer, forms);
+        for (folder, &response) in &plan.fallbacks {
+            let Some(ReadyResponse::Content(forms)) = responses.get(response) else { continue };
+            let entry = self.content(folder, response, forms);
             self.writer.fallback(&entry)?;
             self.imported.fallback_pages += 1;
         }
-        for (path, &answer) in &plan.moved {
-            let Some(ReadyAnswer::Redirect(target, shared)) = answers.get(answer) else { continue };
-            let entry = self.content(path, answer, &[]);
+        for (path, &response) in &plan.moved {
+            let Some(ReadyResponse::Redirect(target, shared)) = responses.get(response) else {
+                continue;
+            };
+            let entry = self.content(path, response, &[]);
             self.writer.entry(&NewEntry {
                 kind: EntryKind::Redirect,
                 target,
@@ -347,18 +351,18 @@ impl<'a, W: Write + Seek> ArchiveImport<'_, 'a, W> {
             })?;
             self.imported.redirects += 1;
         }
-        plan.rules.iter().try_for_each(|rule| self.rule(rule, answers))
+        plan.rules.iter().try_for_each(|rule| self.rule(rule, responses))
     }
 
     fn content<'e>(
         &self,
         path: &'e [u8],
-        answer: usize,
+        response: usize,
         representations: &'e [NewRepresentation],
     ) -> NewEntry<'e> {
         NewEntry {
             kind: EntryKind::Resource,
-            status: self.status(answer),
+            status: self.status(response),
             path,
             target: b"",
             keeps_query: false,
@@ -370,20 +374,20 @@ impl<'a, W: Write + Seek> ArchiveImport<'_, 'a, W> {
         }
     }
 
-    fn rule(&mut self, rule: &Rule, answers: &[ReadyAnswer]) -> Result<(), ImportError> {
+    fn rule(&mut self, rule: &Rule, responses: &[ReadyResponse]) -> Result<(), ImportError> {
         let segments = rule.path.split(|&byte| byte == b'/').skip(1);
         let mut path: Vec<PathPart<'_>> = segments.map(PathPart::Literal).collect();
         if rule.below {
             path.push(PathPart::Rest { prefix: b"" });
         }
-        let target = match (&rule.page, answers.get(rule.answer)) {
+        let target = match (&rule.page, responses.get(rule.response)) {
             (Some(page), _) => page.as_slice(),
-            (None, Some(ReadyAnswer::Redirect(target, _))) => target,
+            (None, Some(ReadyResponse::Redirect(target, _))) => target,
             _ => return Ok(()),
         };
         self.writer.rule(&NewRule {
             force: rule.host.is_some(),
-            status: self.status(rule.answer),
+            status: self.status(rule.response),
             host: rule.host.as_deref(),
             path: &path,
             target: &[TargetPart::Literal(target)],
@@ -393,8 +397,8 @@ impl<'a, W: Write + Seek> ArchiveImport<'_, 'a, W> {
         Ok(())
     }
 
-    fn status(&self, answer: usize) -> u16 {
-        self.plan.answers.get(answer).map_or(500, |answer| answer.status)
+    fn status(&self, response: usize) -> u16 {
+        self.plan.responses.get(response).map_or(500, |response| response.status)
     }
 
     fn count(&mut self, page: &PlannedPage) {
@@ -436,9 +440,9 @@ impl<'a> Forced<'a> {
 }
 
 /// Returns the `Location`: bytes that are not allowed in a field are escaped.
-fn location(answer: &ImportedAnswer<'_>) -> Vec<u8> {
-    let mut target = Vec::with_capacity(answer.location.len());
-    for &byte in answer.location {
+fn location(response: &ImportedResponse<'_>) -> Vec<u8> {
+    let mut target = Vec::with_capacity(response.location.len());
+    for &byte in response.location {
         if byte.is_ascii_graphic() {
             target.push(byte);
         } else {

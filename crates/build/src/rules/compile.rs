@@ -112,7 +112,7 @@ impl<'r> CompiledRedirects<'r> {
                 placed.warnings.push((number, RedirectWarning::Covered(earlier)));
                 continue;
             }
-            if rule.host.as_deref().is_some_and(|host| !site.may_answer_for(host)) {
+            if rule.host.as_deref().is_some_and(|host| !site.may_respond_for(host)) {
                 placed.warnings.push((number, RedirectWarning::ForeignHost));
             } else if !(rule.is_redirect() || site.may_send(rule) || site.may_have_page_near(rule))
             {
@@ -244,7 +244,7 @@ pub(crate) fn of_whole_folders<'r>(
 ) -> Vec<&'r Redirect> {
     // A page that is not there, or none at all, falls to fallbacks again; so do paths that reach
     // the rules after that one.
-    let answers = |rule: &&Redirect| {
+    let responds = |rule: &&Redirect| {
         rule.is_redirect() || rule.only_target().is_some_and(|target| site.sends(target))
     };
     // A rule that uses captures does not apply to a path with an escaped slash.
@@ -253,7 +253,7 @@ pub(crate) fn of_whole_folders<'r>(
             && rule.only_target().is_some()
             && matches!(rule.path.last(), Some(RedirectPart::Rest(_)))
     };
-    rules.iter().take_while(answers).filter(is_whole).collect()
+    rules.iter().take_while(responds).filter(is_whole).collect()
 }
 
 /// Returns whether such a rule is for all of a folder.

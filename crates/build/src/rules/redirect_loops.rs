@@ -27,7 +27,7 @@ impl CompiledRedirects<'_> {
         for (number, rule) in self.rules.iter().enumerate() {
             let certain = &circles.certain;
             let comes_there = |to: Vec<u8>| !self.is_taken_before(number, &to, certain);
-            let is_own = |host: &[u8]| site.answers_for(host);
+            let is_own = |host: &[u8]| site.responds_for(host);
             if leads_to_itself(rule, |path| site.has(path), is_own).is_some_and(comes_there) {
                 circles.certain.push(number);
                 continue;
@@ -56,7 +56,7 @@ impl CompiledRedirects<'_> {
     /// follows it.
     fn next_rules(&self, site: &SitePaths<'_>) -> Vec<Option<usize>> {
         let next = |rule: &Redirect| {
-            let path = next_path(rule, |host| site.answers_for(host))?;
+            let path = next_path(rule, |host| site.responds_for(host))?;
             let &next = self.matching(&path).first()?;
             let rule = self.rules.get(next).filter(|rule| rule.is_unconditional())?;
             let is_file = || forms(without_slash(&path)).iter().any(|form| site.has(form));

@@ -34,14 +34,14 @@ impl<'s> SitePaths<'s> {
     }
 
     /// Returns whether it is certain that requests for a host come to the site.
-    pub(crate) fn answers_for(&self, host: &[u8]) -> bool {
+    pub(crate) fn responds_for(&self, host: &[u8]) -> bool {
         self.hosts.iter().any(|known| covers_host(Some(known.as_bytes()), Some(host)))
     }
 
     /// Returns whether requests for a host may come to the site; it may begin with `*.`.
-    pub(super) fn may_answer_for(&self, host: &[u8]) -> bool {
+    pub(super) fn may_respond_for(&self, host: &[u8]) -> bool {
         let is_below = |known: &String| covers_host(Some(host), Some(known.as_bytes()));
-        self.hosts.is_empty() || self.answers_for(host) || self.hosts.iter().any(is_below)
+        self.hosts.is_empty() || self.responds_for(host) || self.hosts.iter().any(is_below)
     }
 
     /// Returns whether a rewrite may send something for some path: a path of the site is like its

@@ -46,11 +46,11 @@ pub(super) fn with_readers<T: Send, R>(
 impl<T> ReadAhead<T> {
     /// Has a folder read. Returns false when no thread can do it.
     pub(super) fn ask(&self, folder: Vec<u8>, waiting: &mut PendingFolders<T>) -> bool {
-        let (reply, answer) = sync_channel(1);
+        let (reply, content) = sync_channel(1);
         let asked =
             self.0.as_ref().is_some_and(|jobs| jobs.send(ReadAheadJob { folder, reply }).is_ok());
         if asked {
-            waiting.push_back(answer);
+            waiting.push_back(content);
         }
         asked
     }

@@ -113,7 +113,7 @@ fn rules_that_lead_to_themselves() {
         ("/a /a 200", false),
         ("/a%20b /a%20b#c", true),
         ("/a x=1 /b\n/a /a", true),
-        // An earlier rule answers.
+        // An earlier rule responds.
         ("/soon /index.html 200\n/* /soon 302", false),
         ("/a/b/* /b/:splat 301!\n/a/* /a/b/:splat 301!", false),
     ] {
@@ -186,7 +186,7 @@ fn rewrites_that_only_lead_to_404() {
     }
 }
 
-/// What is missing where a rewrite leads is answered by the page for it, if there is one.
+/// A missing target of a rewrite has the response of the page for missing resources, if any.
 #[test]
 fn rewrites_that_lead_to_a_page_for_what_is_missing() {
     for (status, text, is_missing) in [
