@@ -7,8 +7,8 @@ use pinion_build::{
 };
 use pinion_http::coding::Coding;
 
-use crate::folder::Folder;
-use crate::reader::{Site, built, built_with, options};
+use crate::archive_reader::{Site, built, built_with, options};
+use crate::test_folder::Folder;
 
 const PAGE: &str = "<p>the same words, again and again, the same words</p>\n";
 

@@ -7,8 +7,8 @@ use pinion_archive::Layout;
 use pinion_build::{BuildError, CodeError, ExtractOptions, Options, Warning, examine, extract};
 use proptest::prelude::*;
 
-use crate::folder::Folder;
-use crate::reader::{Site, built, built_with, options};
+use crate::archive_reader::{Site, built, built_with, options};
+use crate::test_folder::Folder;
 
 fn code(site: &Site) -> Vec<(String, String)> {
     let layout = Layout::open(&site.bytes).unwrap();

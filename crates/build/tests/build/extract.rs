@@ -14,8 +14,8 @@ use proptest::prelude::*;
 
 use pinion_build::Options;
 
-use crate::folder::Folder;
-use crate::reader::{built, built_with, options};
+use crate::archive_reader::{built, built_with, options};
+use crate::test_folder::Folder;
 
 fn extracted(bytes: &[u8], out: &Path, keep_going: bool) -> Result<Extracted, ExtractError> {
     let layout = Layout::open(bytes).expect("an archive");

@@ -10,8 +10,8 @@ use pinion_archive::Layout;
 use pinion_build::limits::EXTERNAL_MIN_BYTES;
 use pinion_build::{BuildError, Options, Progress, Warning, build, build_file};
 
-use crate::folder::Folder;
-use crate::reader::{built, built_with, options};
+use crate::archive_reader::{built, built_with, options};
+use crate::test_folder::Folder;
 
 /// A disk that is full after a number of bytes, or fails a call with a given number.
 struct Failing {

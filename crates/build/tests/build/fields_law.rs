@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use crate::folder::Folder;
+use crate::archive_reader::built;
 use crate::plain_fields::{PATTERNS, Rule, text, told};
-use crate::reader::built;
+use crate::test_folder::Folder;
 
 const FILES: [&str; 8] =
     ["a", "abc", "b.css", "A/x.txt", "d/b.css", "d/e/b", "d/e/f/abc.txt", "d-e"];

@@ -13,8 +13,8 @@ use pinion_build::{
 };
 use proptest::prelude::*;
 
-use crate::folder::Folder;
-use crate::reader::options;
+use crate::archive_reader::options;
+use crate::test_folder::Folder;
 
 fn made(name: &str) -> Vec<u8> {
     fs::read(archives().join("made").join(name)).expect("an archive")

@@ -7,8 +7,8 @@ use pinion_build::limits::{EXTERNAL_MIN_BYTES, HELD_MAX_BYTES};
 use pinion_build::{Options, Warning};
 use pinion_http::coding::Coding;
 
-use crate::folder::Folder;
-use crate::reader::{NOW, built, built_with};
+use crate::archive_reader::{NOW, built, built_with};
+use crate::test_folder::Folder;
 
 #[test]
 fn a_file_too_large_for_memory_is_copied_as_it_is() {

@@ -7,8 +7,8 @@ use pinion_build::{ExtractOptions, Options, extract};
 use pinion_http::coding::Coding;
 use serde_json::{Value, json};
 
-use crate::folder::Folder;
-use crate::reader::{Site, built, built_with, options, value};
+use crate::archive_reader::{Site, built, built_with, options, value};
+use crate::test_folder::Folder;
 
 fn listing() -> Options {
     Options { listings: true, ..options() }

@@ -3,8 +3,8 @@
 use pinion_build::{BuildError, Options};
 use proptest::prelude::*;
 
-use crate::folder::Folder;
-use crate::reader::{Site, built, built_with, options};
+use crate::archive_reader::{Site, built, built_with, options};
+use crate::test_folder::Folder;
 
 /// Returns options with these files, which are in another folder.
 fn with(beside: &Folder, rules: &[&str], fields: &[&str]) -> Options {

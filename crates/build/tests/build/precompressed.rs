@@ -5,8 +5,8 @@ use std::fs;
 use pinion_build::{BuildError, CodingEffort, Options, Warning, build_file, codings_at};
 use pinion_http::coding::Coding;
 
-use crate::folder::Folder;
-use crate::reader::{NOW, built, built_with, options};
+use crate::archive_reader::{NOW, built, built_with, options};
+use crate::test_folder::Folder;
 
 const SCRIPT: &str = "let a_name_that_is_repeated = 'and what it stands for';\n";
 
@@ -31,7 +31,7 @@ fn what_a_rule_says_is_in_a_coding_is_decoded() {
         assert_eq!(page.content(), SCRIPT.repeat(200).as_bytes(), "{token}");
         assert_eq!(page.codings(), [Coding::Identity, Coding::Gzip, Coding::Brotli], "{token}");
         for form in &page.forms {
-            let field = |name: &str| crate::reader::value(&form.fields, name);
+            let field = |name: &str| crate::archive_reader::value(&form.fields, name);
             let expected = (form.coding != Coding::Identity).then(|| form.coding.token());
             assert_eq!(field("Content-Encoding"), expected, "{token}");
             assert_eq!((field("X-A"), field("Vary")), (Some("1"), Some("Accept-Encoding")));

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use pinion_build::limits::WORKED_MIN_BYTES;
 use pinion_build::{CodingEffort, Options, Progress, build, codings_at};
 
-use crate::folder::Folder;
-use crate::reader::options;
+use crate::archive_reader::options;
+use crate::test_folder::Folder;
 
 #[derive(Debug, PartialEq, Eq)]
 enum Told {

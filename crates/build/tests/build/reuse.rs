@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pinion_build::{CodingEffort, CodingsFor, Options, Summary, Warning, build_file, codings_at};
 use proptest::prelude::*;
 
-use crate::folder::Folder;
-use crate::reader::options;
+use crate::archive_reader::options;
+use crate::test_folder::Folder;
 
 /// Returns options with a time so late that no file of this test counts as just changed.
 fn later() -> Options {

@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use pinion_build::{Options, build_file};
 use proptest::prelude::*;
 
-use crate::folder::Folder;
-use crate::reader::{NOW, built_with, options};
+use crate::archive_reader::{NOW, built_with, options};
+use crate::test_folder::Folder;
 
 fn with_threads(threads: usize) -> Options {
     Options { threads: NonZeroUsize::new(threads), ..options() }

@@ -11,8 +11,8 @@ use pinion_build::limits::REPEATED_FOLDERS_MAX;
 use pinion_build::{BuildError, ExtractOptions, Options, Progress, Warning, examine};
 use proptest::prelude::*;
 
-use crate::folder::Folder;
-use crate::reader::{built, built_with, options};
+use crate::archive_reader::{built, built_with, options};
+use crate::test_folder::Folder;
 
 #[test]
 fn links_are_followed_also_out_of_the_folder() {

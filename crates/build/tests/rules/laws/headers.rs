@@ -6,7 +6,7 @@ use pinion_archive::is_written_by_server;
 use pinion_build::rules::headers::{self, HeaderChange};
 use pinion_http::grammar::{is_token, is_value_byte};
 
-use super::place::has_place;
+use super::error_position::has_position;
 
 pub(crate) fn check(text: &[u8]) {
     let file = Path::new("_headers");
@@ -14,7 +14,7 @@ pub(crate) fn check(text: &[u8]) {
         Ok(found) => found,
         Err(errors) => {
             assert!(!errors.is_empty() && errors.is_sorted());
-            errors.iter().for_each(|error| has_place(error, file, text));
+            errors.iter().for_each(|error| has_position(error, file, text));
             return;
         }
     };

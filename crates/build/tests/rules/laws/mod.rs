@@ -1,5 +1,5 @@
 //! The laws of any bytes in a rules file, one for each fuzz target.
 
+mod error_position;
 pub(crate) mod headers;
-mod place;
 pub(crate) mod redirects;

@@ -7,7 +7,7 @@ use std::path::Path;
 use pinion_archive::{Layout, Writer};
 use pinion_build::rules::{self, redirects};
 
-use super::place::has_place;
+use super::error_position::has_position;
 
 pub(crate) fn check(data: &[u8]) {
     let [folder, text @ ..] = data else { return };
@@ -29,7 +29,7 @@ pub(crate) fn check(data: &[u8]) {
         }
         Err(errors) => {
             assert!(!errors.is_empty() && errors.is_sorted());
-            errors.iter().for_each(|error| has_place(error, file, text));
+            errors.iter().for_each(|error| has_position(error, file, text));
         }
     }
 }

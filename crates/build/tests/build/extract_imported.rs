@@ -11,8 +11,8 @@ use pinion_build::{
     import_file,
 };
 
-use crate::folder::Folder;
-use crate::reader::{Page, Site, built_with, options, read};
+use crate::archive_reader::{Page, Site, built_with, options, read};
+use crate::test_folder::Folder;
 
 fn archives() -> Vec<PathBuf> {
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kawipiko/tests/archives/made");

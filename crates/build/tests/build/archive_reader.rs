@@ -8,7 +8,7 @@ use pinion_archive::{Archive, Entry, Layout, verify};
 use pinion_build::{BuildError, Built, Options, Summary, build};
 use pinion_http::coding::Coding;
 
-use crate::folder::Folder;
+use crate::test_folder::Folder;
 
 /// The time tests run at: 2021.
 pub(crate) const NOW: i64 = 1_609_459_200;

@@ -1,11 +1,11 @@
-//! The law of the positions of errors.
+//! The positions that errors may have.
 
 use std::path::Path;
 
 use pinion_build::RuleError;
 
 /// Asserts that an error has a position in its file, at a character or just after the last one.
-pub(crate) fn has_place(error: &RuleError, file: &Path, text: &[u8]) {
+pub(crate) fn has_position(error: &RuleError, file: &Path, text: &[u8]) {
     assert_eq!(error.file, file);
     assert!(!error.expected.is_empty());
     let line = error.line.checked_sub(1).and_then(|rank| text.split(|&b| b == b'\n').nth(rank));

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use pinion_archive::Layout;
 use pinion_build::{ExtractOptions, Fingerprinted, Options, Shadowed, Warning, examine, extract};
 
-use crate::folder::Folder;
-use crate::reader::{NOW, built, built_with, options, value};
+use crate::archive_reader::{NOW, built, built_with, options, value};
+use crate::test_folder::Folder;
 
 #[test]
 fn aliases_share_the_content_and_name_its_place() {

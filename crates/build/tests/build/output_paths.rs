@@ -1,4 +1,4 @@
-//! A file at the path of an archive is only overwritten if it is an archive, or empty.
+//! A file under the name of an archive is replaced only if it is an archive or empty.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -10,8 +10,8 @@ use pinion_archive::Layout;
 use pinion_build::{BuildError, Occupant, Options, Progress, build_file};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::folder::Folder;
-use crate::reader::options;
+use crate::archive_reader::options;
+use crate::test_folder::Folder;
 
 fn publish(path: &Path, force: bool) -> Result<(), BuildError> {
     let source = Folder::with(&[("a.html", "a")]);
