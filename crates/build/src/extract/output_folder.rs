@@ -16,7 +16,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::draft_file::under_another_name;
-use crate::extract::{ExtractError, layout};
+use crate::extract::{ExtractError, entry_files};
 
 /// A folder that is being filled.
 pub(super) struct Tree {
@@ -95,8 +95,10 @@ impl Tree {
         content: &[u8],
         modified: Option<UnixSeconds>,
     ) -> Result<(), ExtractError> {
-        self.try_write(path, content, modified)
-            .map_err(|error| ExtractError::Output { path: layout::shown(&self.out, path), error })
+        self.try_write(path, content, modified).map_err(|error| ExtractError::Output {
+            path: entry_files::shown(&self.out, path),
+            error,
+        })
     }
 
     /// Makes a folder. `path` begins with a slash and does not end with one.
@@ -105,7 +107,10 @@ impl Tree {
     /// [`ExtractError::Output`] with its path.
     pub(super) fn folder(&mut self, path: &[u8]) -> Result<(), ExtractError> {
         let made = self.enter(path).map(drop);
-        made.map_err(|error| ExtractError::Output { path: layout::shown(&self.out, path), error })
+        made.map_err(|error| ExtractError::Output {
+            path: entry_files::shown(&self.out, path),
+            error,
+        })
     }
 
     /// Publishes the folder under its name.
