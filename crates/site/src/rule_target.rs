@@ -90,7 +90,7 @@ pub(crate) fn key(rule: &Rule<'_>, captures: &RuleCaptures<'_>, out: &mut Vec<u8
         match part {
             Some(RuleCapture::Path(text)) if fits(text) => out.extend_from_slice(text),
             Some(RuleCapture::Query(text)) if fits(text) => {
-                out.extend(form_urlencoded::decoded(text))
+                out.extend(form_urlencoded::decoded(text));
             }
             _ => return false,
         }
