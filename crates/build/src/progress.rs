@@ -26,8 +26,7 @@ pub trait Progress: Sync {
 
     /// Called when so many bytes of content are done, files that are under way counted in part: a
     /// large one takes minutes to compress. Called on any thread, for files of at least
-    /// [`WORKED_MIN_BYTES`](crate::limits::WORKED_MIN_BYTES), and never with less than
-    /// [`Self::advanced`] has reported before.
+    /// [`WORKED_MIN_BYTES`], and never with less than [`Self::advanced`] has reported before.
     ///
     /// A file counts as done by the work for its codings. With gzip:6 and br:6, gzip is about a
     /// quarter of that, and all of it is reported at its end: libdeflate takes its content at once.

@@ -115,7 +115,7 @@ pub enum Warning {
     NoFiles,
     /// A rule that has another effect than it seems to have.
     Rule {
-        /// The file; [`in_place`](crate::in_place) returns its path.
+        /// The file; [`in_place`] returns its path.
         file: PathBuf,
         /// Its line, from 1.
         line: usize,
