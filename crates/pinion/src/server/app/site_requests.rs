@@ -26,7 +26,9 @@ use pinion_http::page;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_lua::scripts::Offer;
-use pinion_site::{Pieces, RequestBuffers, answer, answer_traced, error_for, error_in_format_for};
+use pinion_site::{
+    Pieces, RequestBuffers, error_for, error_in_format_for, respond, respond_traced,
+};
 use std::fmt;
 
 /// The facts about a request of a site before its archive is asked.
@@ -189,7 +191,7 @@ impl SiteResponders<'_> {
             unencrypted_https(&archive, head, work)
         } else if let Some(checked) = &request.checked {
             let met = MetRules::new(generation.access().map(|rules| &**rules));
-            let found = answer_traced(&archive, asked, now.unix_seconds, work, &mut pieces, &met);
+            let found = respond_traced(&archive, asked, now.unix_seconds, work, &mut pieces, &met);
             let met = met.get();
             if !met.without(checked.admitted).is_empty() {
                 let responders = Self { work, dynamic, gateway, access, journal, pages };
@@ -198,9 +200,9 @@ impl SiteResponders<'_> {
             found
         } else if fallback.is_some() {
             let trace = traced.insert(RefusalTrace::default());
-            answer_traced(&archive, asked, now.unix_seconds, work, &mut pieces, &*trace)
+            respond_traced(&archive, asked, now.unix_seconds, work, &mut pieces, &*trace)
         } else {
-            answer(&archive, asked, now.unix_seconds, work, &mut pieces)
+            respond(&archive, asked, now.unix_seconds, work, &mut pieces)
         };
         let (offer, outdated) = (request.take_offer(), generation.is_outdated(&answer));
         if answer.status == 404
