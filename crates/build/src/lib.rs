@@ -24,6 +24,7 @@
 //! | 7 | `assemble` | results → bodies, shared blocks, entities with their tags |
 //! | 8 | `url_plan` | paths → aliases: `/dir/`, `/name`; pages for missing resources |
 //! |   | `listing` | files → the listing of a folder (`--listing`), as a page and as JSON |
+//! |   | `warning`, `rule_warning` | warnings about the files of a site, and about its rules |
 //! | 9 | `output_path`, `publish` | a file appears under its name complete, or not at all |
 //! |   | `draft_file` | an incomplete file, under another name until its process ends |
 //!

@@ -21,7 +21,7 @@ pub(crate) fn in_order<S, R: Send, E>(
     work: impl Fn(&mut S, usize) -> R + Sync,
     mut take: impl FnMut(usize, R) -> Result<(), E>,
 ) -> Result<(), E> {
-    let queue = JobQueue {
+    let queue = OrderedJobQueue {
         costs,
         window,
         progress: Mutex::new(Progress {
@@ -63,7 +63,7 @@ pub(crate) fn in_order<S, R: Send, E>(
     })
 }
 
-struct JobQueue<'a, R> {
+struct OrderedJobQueue<'a, R> {
     costs: &'a [u64],
     window: u64,
     progress: Mutex<Progress<R>>,
@@ -85,7 +85,7 @@ struct Progress<R> {
     stopped: bool,
 }
 
-impl<R> JobQueue<'_, R> {
+impl<R> OrderedJobQueue<'_, R> {
     /// Returns the next job, once there is room for it; `None` when there is none.
     fn begin(&self) -> Option<usize> {
         let mut progress = self.lock();
@@ -151,7 +151,7 @@ impl<R> JobQueue<'_, R> {
 }
 
 /// Ends everything when its holder ends early: by an error, or by a panic.
-struct StopOnDrop<'q, 'a, R>(&'q JobQueue<'a, R>);
+struct StopOnDrop<'q, 'a, R>(&'q OrderedJobQueue<'a, R>);
 
 impl<R> Drop for StopOnDrop<'_, '_, R> {
     fn drop(&mut self) {

@@ -14,7 +14,6 @@
 //! | `driver` | the work of a worker on QUIC |
 //! | `table` | the QUIC state of one worker: its endpoints, and the timers of connections |
 //! | `endpoint` | a listener of one worker: its socket and its endpoint |
-//! | `test_path` | a client and a server with a path between them, in memory, for tests |
 
 pub mod config;
 pub mod congestion;
@@ -30,8 +29,6 @@ mod socket;
 pub(crate) mod stream_priority;
 mod suites;
 pub(crate) mod table;
-#[cfg(test)]
-mod test_path;
 #[cfg(test)]
 mod tests;
 

@@ -1,5 +1,7 @@
 //! A client that is stopped within its handshake, and a worker whose time is stepped.
 
+pub(crate) mod path;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;

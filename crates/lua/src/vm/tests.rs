@@ -46,7 +46,7 @@ impl Room {
         ends(&self.vm, &mut self.watchdog, code, memory_bytes)
     }
 
-    /// … and as much time as a busy machine takes for what has an end.
+    /// Runs code that ends, with as much CPU time as it may need on a busy machine.
     fn ends_some_time(&mut self, code: &str) -> Result<(), ScriptFault> {
         ends_within(&self.vm, &mut self.watchdog, code, (PATIENT_CPU, MEMORY_MAX_BYTES))
     }

@@ -15,9 +15,9 @@ use quinn_proto::{
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 
-use super::config::{QuicConfig, QuicKeys};
-use super::congestion::CongestionControl;
-use super::made_settings;
+use crate::quic::config::{QuicConfig, QuicKeys};
+use crate::quic::congestion::CongestionControl;
+use crate::quic::made_settings;
 
 const ONE_WAY: Duration = Duration::from_millis(25);
 const TICK: Duration = Duration::from_millis(1);
@@ -28,15 +28,15 @@ const QUIET: Duration = Duration::from_millis(100);
 type OnItsWay = VecDeque<(Instant, BytesMut)>;
 
 /// A client and a server with a path between them that has no rate.
-pub(super) struct Path {
+pub(crate) struct Path {
     now: Instant,
     client: (Endpoint, Connection, OnItsWay),
     server: (Endpoint, Option<Connection>, OnItsWay),
     /// Datagrams of the server so far, and the numbers of those that are lost.
-    pub(super) sent: u64,
-    pub(super) lost: Range<u64>,
+    pub(crate) sent: u64,
+    pub(crate) lost: Range<u64>,
     /// For each stream of the server, the bytes that have arrived, and whether these are all.
-    pub(super) received: HashMap<StreamId, (usize, bool)>,
+    pub(crate) received: HashMap<StreamId, (usize, bool)>,
 }
 
 fn address() -> SocketAddr {
@@ -76,7 +76,7 @@ fn arrived(path: &mut OnItsWay, now: Instant) -> Option<BytesMut> {
 
 impl Path {
     /// Makes a path with a client that begins to connect.
-    pub(super) fn new(congestion: CongestionControl) -> Self {
+    pub(crate) fn new(congestion: CongestionControl) -> Self {
         let (tls, root) = made_settings();
         let quic = QuicConfig::new(&tls, QuicKeys::random(), 60_000, congestion);
         let quic = quic.expect("a cipher suite");
@@ -142,7 +142,7 @@ impl Path {
     }
 
     /// Lets time pass until nothing has been on its way for a while.
-    pub(super) fn settle(&mut self, mut each: impl FnMut(&mut Self)) {
+    pub(crate) fn settle(&mut self, mut each: impl FnMut(&mut Self)) {
         let mut quiet_since = self.now;
         while self.now - quiet_since < QUIET {
             if self.tick() {
@@ -152,12 +152,12 @@ impl Path {
         }
     }
 
-    pub(super) fn server(&mut self) -> &mut Connection {
+    pub(crate) fn server(&mut self) -> &mut Connection {
         self.server.1.as_mut().expect("a connection")
     }
 
     /// The server sends so many bytes on a stream of its own, as fast as its window allows.
-    pub(super) fn respond(&mut self, bytes: usize) {
+    pub(crate) fn respond(&mut self, bytes: usize) {
         let stream = self.server().streams().open(Dir::Uni).expect("a stream");
         let content = vec![b'x'; bytes];
         let mut left = &content[..];
@@ -174,7 +174,7 @@ impl Path {
     }
 
     /// The client reads all that has arrived, in whatever order.
-    pub(super) fn read(&mut self) {
+    pub(crate) fn read(&mut self) {
         let Self { client: (_, connection, _), received, .. } = self;
         let mut readable: Vec<StreamId> = Vec::new();
         while let Some(event) = connection.poll() {
@@ -198,7 +198,7 @@ impl Path {
         }
     }
 
-    pub(super) fn window(&mut self) -> u64 {
+    pub(crate) fn window(&mut self) -> u64 {
         self.server().stats().path.cwnd
     }
 }
