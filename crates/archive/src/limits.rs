@@ -44,8 +44,8 @@ pub const RULES_MAX: usize = 10_000;
 pub const RULES_SECTION_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Bytes of the rules for fields, which are read, hashed and copied too when the archive is opened.
-/// A line of a rules file takes up to two and a half times its length when it is stored, and the
-/// files have at most 4 MiB.
+/// A line of a rules file is stored in at most two and a half times its length, and the files have
+/// at most 4 MiB.
 pub const FIELD_RULES_SECTION_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Captures of one rule, of its path and its query: people write one or two. They are kept on the

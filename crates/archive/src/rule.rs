@@ -469,7 +469,7 @@ mod tests {
         assert_eq!(fault(NewRule { path: &many[1..], ..rule }), None);
     }
 
-    /// Nobody who asks may choose the host he is sent to.
+    /// A client must not be able to choose the host to which it is redirected.
     #[test]
     fn a_capture_never_decides_about_the_host() {
         let path = [Rest { prefix: b"" }];

@@ -268,8 +268,8 @@ mod tests {
         assert!(is_draft(".a.b.stat", ".a.b.stat.draft-1-2.tmp"));
     }
 
-    /// While others clear away what is left, nobody loses a draft, not even one that they have
-    /// found before it was locked; and no draft of nobody stays.
+    /// While other processes remove the drafts that are left, no process loses its own draft, not
+    /// even one that they have found before it was locked; and no draft without an owner stays.
     #[test]
     fn a_draft_is_its_owners_until_it_has_its_name() {
         const DRAFTS: u32 = 2000;

@@ -136,7 +136,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is expected and done of each file: what is told rises, and ends with the sum.
+        /// Whatever work is expected and done for each file, the reported number rises, and ends
+        /// with the sum.
         #[test]
         fn every_byte_counts_once(
             files in prop::collection::vec(file(), 0..8),

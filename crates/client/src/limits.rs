@@ -114,7 +114,7 @@ pub const REQUEST_MEMORY_SMALL_BYTES: usize = 512 * 1024;
 pub const REQUEST_MEMORY_SITE_DIVISOR: usize = 2;
 
 /// The maximum number of responses of one worker that are in brotli at the same time. The decoder
-/// of one takes up to 9.3 MiB
+/// of one needs at most 9.3 MiB
 /// ([`STREAM_DECODER_MAX_BYTES`](pinion_brotli::STREAM_DECODER_MAX_BYTES)), that of gzip less than
 /// 0.1 MiB; other responses are requested in gzip, which is hardly longer.
 pub const BROTLI_DECODERS_MAX: usize = 4;

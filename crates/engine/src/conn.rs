@@ -414,7 +414,8 @@ mod tests {
     use super::*;
     use crate::pool::Pool;
 
-    /// The rest of the head may have arrived at any time: it waits in the kernel during a send.
+    /// The rest of the head may have arrived at any time, since it waits in the kernel during a
+    /// send.
     #[test]
     fn half_a_head_takes_no_time_while_nothing_is_read() {
         let (settings, mut pool) = (WorkerSettings::default(), Pool::new(1 << 20));
@@ -440,7 +441,7 @@ mod tests {
         }
     }
 
-    /// Else the application would be asked over and over, each tick of the wheel.
+    /// Otherwise the application would be called again and again, at each tick of the timer wheel.
     #[test]
     fn while_nothing_is_watched_only_the_deadline_of_the_application_comes() {
         const ASKED_MS: u64 = 1 << 50;

@@ -196,8 +196,8 @@ impl Deadline {
 mod tests {
     use super::*;
 
-    /// A deadline that begins at any time, even when 32 bits of milliseconds are over. `begin`
-    /// gives how long after that time it comes.
+    /// Runs a test whose deadlines begin at any time, even after 2^32 milliseconds. `begin` returns
+    /// the time from that moment until the deadline.
     fn at_any_time(
         test: impl Fn(&mut Deadline, &dyn Fn(&mut Deadline, DeadlineWatch, u64) -> u64),
     ) {
@@ -211,8 +211,8 @@ mod tests {
         }
     }
 
-    /// Else a PING now and then, whose answer is sent, would put off each end; so would half of
-    /// one.
+    /// Otherwise a PING now and then, to which the server responds, would postpone each deadline;
+    /// so would half of a PING.
     #[test]
     fn what_the_connection_is_busy_with_gives_no_more_time_for_what_the_peer_should_do() {
         let WorkerSettings { idle_ms, head_ms, body_ms, .. } = WorkerSettings::default();
@@ -222,7 +222,7 @@ mod tests {
             assert_eq!(begin(deadline, DeadlineWatch::Idle, 20), idle_ms);
             assert_eq!(begin(deadline, DeadlineWatch::Head, 30), 30 + head_ms);
             assert_eq!(begin(deadline, DeadlineWatch::Idle, 40), idle_ms);
-            // One behind the other, and some of it has left.
+            // Several watches follow each other, and some of the output has been sent.
             begin(deadline, DeadlineWatch::Send, 50);
             begin(deadline, DeadlineWatch::Head, 60);
             begin(deadline, DeadlineWatch::Send, 70);
@@ -235,8 +235,8 @@ mod tests {
         });
     }
 
-    /// Otherwise a client that ends one frame with the half of the next would get a reply, and the
-    /// time of a whole head again.
+    /// Otherwise a client that ends one frame with half of the next one would get a response, and
+    /// the time of a whole head again.
     #[test]
     fn what_is_sent_gives_no_more_time_for_half_a_head() {
         let WorkerSettings { idle_ms, head_ms, .. } = WorkerSettings::default();
@@ -285,7 +285,7 @@ mod tests {
         });
     }
 
-    /// Whatever it watched before, and whatever was put off once.
+    /// This holds whatever was watched before, and whatever was postponed once.
     #[test]
     fn nothing_has_no_deadline() {
         let settings = WorkerSettings::default();

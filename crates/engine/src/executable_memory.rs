@@ -29,7 +29,7 @@ pub fn probe() -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    /// Pages of address space of this process (proc(5), statm).
+    /// Returns the number of pages of this process' address space (proc(5), statm).
     fn mapped_pages() -> u64 {
         let statm = std::fs::read_to_string("/proc/self/statm").expect("statm");
         statm.split(' ').next().and_then(|pages| pages.parse().ok()).expect("a number")
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn the_probe_leaves_no_mapping_behind() {
         const PROBES: u64 = 1000;
-        // The verdict is the machine's.
+        // The result depends on the machine.
         let _first = super::probe();
         let before = mapped_pages();
         for _ in 0..PROBES {

@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(wakes.load(Ordering::Relaxed), 0, "it was awake");
     }
 
-    /// An inbox whose worker is awake, and how often that was woken.
+    /// Returns an inbox whose worker is awake, and the number of times that the worker was woken.
     fn attached() -> (Inbox, Arc<AtomicU32>) {
         let wakes = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&wakes);
@@ -273,13 +273,13 @@ mod tests {
         assert!(!inbox.is_probed());
         inbox.probe();
         assert!(!inbox.fall_asleep(), "it makes a pass first");
-        // A worker that takes the place of one that has ended has answered too.
+        // A new worker in the place of one that has ended counts as a response to the probe, too.
         inbox.attach(Waker(Arc::new(|| {})));
         assert!(!inbox.is_probed());
     }
 
-    /// Messages of another thread arrive however they fall between the looks of the worker: a
-    /// message that was posted is taken before the worker sleeps, or wakes it.
+    /// Messages of another thread always arrive: a message that is posted between two checks of the
+    /// worker is read before the worker sleeps, or wakes it.
     #[test]
     fn no_message_is_missed_between_a_look_and_the_sleep() {
         const MESSAGES: usize = 100_000;

@@ -22,7 +22,7 @@
 //! | `http1`, `http2`, `http3`, `multiplexed` | the protocols: their state and their responses |
 //! | `byte_stream`, `linger` | the state of upgraded connections, and of those that end |
 //! | `protocol` | the response of an exchange, independent of its protocol |
-//! | `worker_core`, `buffers` | the shared state of connections: all of it, and the part for output |
+//! | `worker_core`, `buffers` | the state that connections share, and its part for output |
 //! | `input_buffer`, `output`, `tails` | kept input; output queues; ends of response heads |
 //! | `send` | a piece of output, from the queue to the kernel |
 //! | `pool`, `wheel`, `inbox` | a worker's buffers, timers, messages |

@@ -178,8 +178,8 @@ mod tests {
         assert_eq!([LINGER_MS, LINGER_CONTENT_MS, LINGER_MAX_MS], [2_000, 30_000, 300_000]);
     }
 
-    /// Whichever end meanwhile, there are never more than allowed, the oldest go first, and the
-    /// list stays short.
+    /// Whichever connections end meanwhile, there are never more than allowed, the oldest are
+    /// closed first, and the list stays short.
     #[test]
     fn the_oldest_ends_when_there_are_too_many() {
         const MAX: usize = 10;

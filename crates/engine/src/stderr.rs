@@ -71,7 +71,7 @@ mod tests {
         let (mut reader, mut writer) = io::pipe().expect("a pipe");
         let long = [&vec![b'x'; 100_000][..], b"\n"].concat();
         write(&mut writer, &long);
-        // As many as a pipe has no room for.
+        // These are more lines than a pipe has room for.
         for _ in 0..20 {
             write(&mut writer, &long);
         }

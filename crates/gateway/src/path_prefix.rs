@@ -300,8 +300,8 @@ mod tests {
     }
 
     proptest! {
-        /// What the upstream server is asked for leads back to where the client came from, and
-        /// never out of its own path.
+        /// The path that the upstream server gets converts back to the client's path, and never
+        /// leads out of the upstream server's own path.
         #[test]
         fn rewritten_paths_lead_back(
             mount in "(/[a-c]{1,3}){0,2}",
@@ -315,7 +315,7 @@ mod tests {
             let sent = rewrite.to_upstream(path.as_bytes()).expect("it is covered");
             prop_assert!(PathPrefix::new(&upstream).rest(&sent).is_some());
             prop_assert!(!sent.starts_with(b"//") || mount == "/");
-            // But for slashes that would name a host.
+            // Slashes that would name a host are an exception.
             if upstream != "/" || !rest.starts_with("//") {
                 prop_assert_eq!(rewrite.to_client(&sent), Some(path.into_bytes()));
             }

@@ -273,7 +273,7 @@ mod tests {
         let out = HealthChange::Out { fails: 3, timeout_ms: 10_000 };
         assert_eq!(health.failed(CHECKS, 9_999), Some(out));
         assert!(!health.is_available(19_998) && health.is_available(19_999));
-        // It stays out when it fails again, which is said once.
+        // The server stays out when it fails again, which is reported only once.
         assert_eq!(health.failed(CHECKS, 19_999), None);
         assert!(!health.is_available(29_998) && health.is_available(29_999) && health.is_out());
         assert_eq!(health.recovered(), Some(HealthChange::Back));
@@ -353,8 +353,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every change is another state than before, and is reported once. What workers read is
-        /// what the state machine says.
+        /// Every change leads to another state, and is reported once. Workers read the state that
+        /// the state machine has.
         #[test]
         fn changes_are_reported_once(steps in steps()) {
             let (shared, mut now_ms) = (SharedHealth::default(), 0);

@@ -341,7 +341,7 @@ mod tests {
         tunnel.full_since_ms = Some(4_000);
         let stalls_ms = 4_000 + TUNNEL_STALL_MS;
         assert_eq!(tunnel.due_ms(), stalls_ms.min(5_000 + TUNNEL_HALF_CLOSED_MS));
-        // Whoever still brings something has the whole time again.
+        // A tunnel that still transfers data has the whole time again.
         (tunnel.full_since_ms, tunnel.active_ms) = (None, 90_000);
         assert_eq!(tunnel.due_ms(), 90_000 + TUNNEL_HALF_CLOSED_MS);
     }

@@ -418,7 +418,7 @@ mod tests {
         assert!(matches!(changes[..], [HealthChange::Out { fails: 3, timeout_ms: 10_000 }]));
         drop(first);
         assert!((0..9).all(|_| choose(9_999).index == 1));
-        // One request at a time tries it.
+        // One request at a time tries the server.
         let held = group.choose(LOAD, tried(&[0]), 10_000, 0).expect("a server");
         let mut trial = choose(10_000);
         assert_eq!((trial.index, choose(10_000).index), (0, 1));

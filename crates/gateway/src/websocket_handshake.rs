@@ -85,7 +85,7 @@ mod tests {
     use pinion_http::section::FieldSection;
     use pinion_http::version::Version;
 
-    /// What the upstream server gets for an extended CONNECT with these fields.
+    /// Returns the request that the upstream server gets for an extended CONNECT with these fields.
     fn forwarded(protocol: &str, fields: &[(&str, &str)]) -> Result<ClientRequest, ProxyError> {
         let pseudo = [
             (":method", "CONNECT"),

@@ -87,7 +87,7 @@ mod tests {
             "Basic YTr/",
             "Basic YToA",
             "Basic YToK",
-            // Not base64: signs, length, padding, bits behind the end.
+            // These are not base64: signs, length, padding, bits after the end.
             "Basic YT_i",
             "Basic YTpiY",
             "Basic YTpi=",

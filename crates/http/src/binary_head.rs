@@ -456,7 +456,7 @@ mod tests {
         }
     }
 
-    /// The law of the fast search is the plain one, for every byte at every place.
+    /// The fast search finds the same as a plain one, for every byte at every position.
     #[test]
     fn letters_are_seen_eight_in_a_step() {
         for length in 0..20 {

@@ -161,7 +161,8 @@ mod tests {
         assert_eq!(spend_all(&mut budgets, Budget::Resets, u64::MAX), RESETS.burst);
     }
 
-    /// Whoever is refused again and again has nothing of the answers he gets.
+    /// A client whose requests are refused again and again earns nothing by the responses that it
+    /// gets.
     #[test]
     fn refused_heads_are_earned_by_time_alone() {
         let mut budgets = Budgets::new();
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(spend_all(&mut budgets, Budget::Heads, 2000), 2 * HEADS.per_second);
     }
 
-    /// Windows are opened for all the DATA that was sent, however late.
+    /// Windows may be opened for all DATA that was sent, however late.
     #[test]
     fn windows_that_were_earned_are_kept() {
         const FRAMES: u16 = 5000;

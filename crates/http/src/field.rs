@@ -342,7 +342,7 @@ fn spells<const N: usize>(name: &[u8; N], lower: &[u8; N]) -> bool {
 mod tests {
     use super::*;
 
-    /// Names and values as the text of a head and the places in it.
+    /// Returns names and values as the text of a head, and their positions in it.
     fn head(fields: &[(&str, &str)]) -> (Vec<u8>, Vec<FieldPlace>) {
         let mut text = Vec::new();
         let mut add = |part: &str| {

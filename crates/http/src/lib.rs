@@ -1,7 +1,7 @@
 //! The vocabulary of HTTP and its wire machines: bytes and time in, values out.
 //!
-//! This room does no I/O, reads no clock and, on the way of a static request, allocates nothing.
-//! Whatever comes from a peer ends in a value, in a [`refusal::Refusal`] or in a
+//! This crate does no I/O, reads no clock and, for a static request, allocates nothing. Any input
+//! of a peer results in a value, in a [`refusal::Refusal`] or in a
 //! [`ResponseError`](h1::client::response_error::ResponseError), never in a panic.
 //!
 //! | In | Module | Out |
@@ -18,7 +18,7 @@
 //! | the bytes of an HTTP/2 connection | [`h2::session`] | [`h2::event`], frames to send |
 //! | the bytes of streams of HTTP/3 | [`h3::request`], [`h3::session`] | [`h3::event`] |
 //! | cheap frames of a client | [`budget`] | whether it has had too many of them |
-//! | `Priority`, PRIORITY_UPDATE | [`priority`] | which answer goes first |
+//! | `Priority`, PRIORITY_UPDATE | [`priority`] | which response is sent first |
 //! | the fields of a binary protocol | [`binary_head`] | [`request::RequestHead`] |
 //! | the bytes of a refused head | [`h1::glance`] | the form and the fields of the error page |
 //! | the bytes after a head | [`h1::body`] | the content, piece by piece |

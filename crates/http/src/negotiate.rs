@@ -280,7 +280,7 @@ mod tests {
         available[choose(&accepted, available.iter().copied())].0
     }
 
-    /// The usual values take a short cut, which must say what the long way says.
+    /// The usual values take a short cut, whose result must be that of the general way.
     #[test]
     fn short_cuts_agree_with_the_long_way() {
         for usual in [

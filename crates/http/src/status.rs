@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// RFC 9112 §4: the space behind the code stays where there is no reason phrase. To read an
+    /// RFC 9112 §4: the space after the code stays where there is no reason phrase. To read an
     /// unknown code as the x00 of its class (RFC 9110 §15) is up to the client.
     #[test]
     fn unknown_codes_are_sent_as_they_are() {

@@ -31,7 +31,7 @@ pub(crate) fn apply(patch: &str, folder: &Path) -> Result<(), String> {
         let told = |error| format!("{}: {error}", path.display());
         let text = fs::read_to_string(&path).map_err(|error| told(error.to_string()))?;
         let patched = patched(&text, &file.hunks).map_err(told)?;
-        // A copy of a file that nobody may write to is one, too.
+        // The copy of a file that is read-only is read-only, too.
         let written = fs::remove_file(&path).and_then(|()| fs::write(&path, patched));
         written.map_err(|error| told(error.to_string()))?;
     }

@@ -188,7 +188,7 @@ mod tests {
         let mut logger = log.logger();
         logger.log(&LogRecord { log: server.id(), status: 200, ..example() });
         logger.log(&LogRecord { log: a.id(), status: 201, ..example() });
-        // One that is opened while the thread runs.
+        // This log is opened while the thread runs.
         let late = opened(&logs, &paths[2]);
         logger.log(&LogRecord { log: late.id(), status: 202, ..example() });
         let (a_id, path) = (a.id(), paths[1].clone());
@@ -201,7 +201,7 @@ mod tests {
             logger.log(&LogRecord { log: server.id(), status: 203, ..example() });
             thread::yield_now();
         }
-        // What comes too late for a log goes nowhere.
+        // A record that comes too late for its log is dropped.
         logger.log(&LogRecord { log: a_id, status: 500, ..example() });
         log.finish();
         let server_statuses = statuses(&paths[0]);

@@ -345,7 +345,7 @@ mod tests {
         }
     }
 
-    /// However many addresses share a port, each is held against a few others.
+    /// However many addresses share a port, each is compared with only a few others.
     #[test]
     fn the_first_of_two_overlapping_addresses_is_named() {
         let mut texts: Vec<String> = (1..=50_000u32)

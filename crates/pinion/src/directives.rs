@@ -482,7 +482,7 @@ mod tests {
     fn every_default_is_a_value_of_its_own_type() {
         for row in all() {
             let is_off = matches!(row.default, Default::Off);
-            // Of a key alone, `false` may say something else than nothing does.
+            // For a key without a flag, `false` may mean something else than no value.
             let is_automatic = matches!(row.default, Default::Auto(_)) && row.verbs.is_empty();
             let is_switch = is_off || (row.is_switch() && is_automatic);
             assert_eq!(is_switch, row.is_switch(), "{}", row.name);

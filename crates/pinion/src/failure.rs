@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(one_line(&error), "cannot open site.pinion: No such file or directory");
     }
 
-    /// Each way to go on in spite of an error is named with it.
+    /// The message of each error names the flags that continue in spite of it.
     #[test]
     fn what_stopped_a_build_names_the_flags_to_go_on() {
         let file = || "a".into();
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// Whoever runs several sites learns which one it is, and where the file lies.
+    /// A user who runs several sites learns which one is wrong, and where its file is.
     #[test]
     fn what_is_wrong_with_a_site_names_its_host_and_its_file() {
         let rule = |file: &str| RuleError {
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(alone.messages(), ["/srv/a/_redirects:1:2: expected b"]);
     }
 
-    /// Each is told, whatever kind it is, and the last line counts them.
+    /// Each failure is printed, whatever kind it is, and the last line counts them.
     #[test]
     fn of_several_failures_each_is_told() {
         let rules = ["a", "b"].map(|name| RuleError {

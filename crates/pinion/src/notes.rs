@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(line(7), "7 paths left out (publish with --include): a, b, c, d, e and 2 more");
     }
 
-    /// Whoever excluded a path does not want to publish it.
+    /// A user who has excluded a path does not want to publish it.
     #[test]
     fn what_was_excluded_is_not_noted() {
         let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_burst_and_then_the_rate_are_allowed() {
-        // Ten in a minute, and five more at once than one.
+        // The limit is ten in a minute, and a burst of five in addition to one.
         let limit = RateLimit::new(5, 10, 60 * SECOND_NS).expect("it is a limit");
         let mut state = None;
         for left in (0..6).rev() {

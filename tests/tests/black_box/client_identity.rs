@@ -256,7 +256,8 @@ fn nginx_names_its_client_whatever_that_writes() {
         let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|kind| format!("{kind}_temp_path {path}/{kind};\n"));
         let config = format!(
-            "daemon off;\nmaster_process off;\npid {path}/pid;\nevents {{}}\nhttp {{\n{}access_log off;\nserver {{\n\
+            "daemon off;\nmaster_process off;\npid {path}/pid;\nevents {{}}\n\
+             http {{\n{}access_log off;\nserver {{\n\
              listen unix:{path}/nginx.sock;\nlocation / {{\nproxy_pass http://{};\n\
              proxy_set_header Host $host;\n\
              proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\n\

@@ -257,7 +257,8 @@ fn pinion_behind_nginx_sees_no_hidden_request() {
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {path}/{kind};\n"));
     let config = format!(
-        "daemon off;\nmaster_process off;\npid {path}/pid;\nevents {{}}\nhttp {{\n{}access_log off;\n\
+        "daemon off;\nmaster_process off;\npid {path}/pid;\nevents {{}}\n\
+         http {{\n{}access_log off;\n\
          upstream pinion {{\nserver {};\nkeepalive 8;\n}}\n\
          keepalive_timeout 0;\nclient_header_timeout 1s;\nclient_body_timeout 1s;\n\
          server {{\nlisten unix:{path}/nginx.sock;\nlocation / {{\nproxy_pass http://pinion;\n\

@@ -254,8 +254,8 @@ fn what_cannot_be_served_is_one_line_that_names_the_file() {
     fails(&site, &pair.cert, &locked, &encrypted);
 }
 
-/// The server runs as a user who may not read all files: root becomes nobody. The program is copied
-/// to a place where that user can execute it.
+/// The server runs as a user who may not read all files, even if the test runs as root. The program
+/// is copied to a place where that user can execute it.
 #[test]
 fn a_key_that_may_not_be_read_is_named() {
     const NOBODY: &str = "65534";

@@ -264,8 +264,8 @@ proptest! {
     }
 }
 
-/// The pieces that progress is told by change nothing of the result, and their sum is the content
-/// but for the last one.
+/// Reports of progress change nothing of the result. The reported pieces add up to the content but
+/// for the last piece.
 #[test]
 fn content_in_pieces_is_encoded_as_if_it_were_one() {
     const PIECE: usize = BROTLI_PIECE_BYTES;

@@ -1,4 +1,4 @@
-//! The tables against the registries of IANA.
+//! Tests of the tables against the registries of IANA.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -150,7 +150,7 @@ fn every_block_of_the_special_purpose_registries_has_its_class() {
 #[test]
 fn only_globally_reachable_blocks_are_global() {
     for (text, name, reachable, class) in REGISTRIES {
-        // NAT64 reaches what is inside.
+        // The NAT64 prefix reaches the addresses inside.
         let is_translated = *text == "64:ff9b::/96";
         assert_eq!(*class == Global, *reachable == 'T' && !is_translated, "{text} ({name})");
     }

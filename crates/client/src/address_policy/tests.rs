@@ -1,4 +1,4 @@
-//! Verdicts and messages of policies.
+//! Tests of the verdicts and messages of policies.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -170,7 +170,7 @@ fn forms(inner: Ipv4Addr, other: u64) -> [Ipv6Addr; 5] {
     .map(Ipv6Addr::from)
 }
 
-/// Forms of RFC 6052 §2.2 within 64:ff9b:1::/48, with zeros behind the address.
+/// Forms of RFC 6052 §2.2 within 64:ff9b:1::/48, with zeros after the address.
 fn local_nat64_forms(inner: Ipv4Addr, other: u64) -> [Ipv6Addr; 4] {
     let prefix = 0x0064_ff9b_0001_u128 << 80;
     let [a, b, c, d] = inner.octets().map(u128::from);
@@ -206,7 +206,7 @@ fn policies() -> impl Strategy<Value = AddressPolicy> {
     })
 }
 
-/// What a policy says, without the text of the address.
+/// Returns the verdict of a policy, without the text of the address.
 fn verdict(policy: &AddressPolicy, address: IpAddr) -> Option<(AddressClass, IpAddr)> {
     policy.check(address).err().map(|refused| (refused.class, refused.judged))
 }

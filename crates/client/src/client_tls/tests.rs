@@ -1,4 +1,4 @@
-//! Handshakes in memory with servers that have right and wrong certificates.
+//! Tests of handshakes in memory with servers that have right and wrong certificates.
 
 use std::fs;
 use std::process::Command;
@@ -379,7 +379,7 @@ fn run_with(test: &str, variables: &[(&str, &str)]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Prints what the system's root certificates are in this environment.
+/// Prints the system's root certificates in this environment.
 #[test]
 fn print_system_roots() {
     match system_roots() {

@@ -154,7 +154,7 @@ fn all_unused_connections_can_be_closed() {
     assert_eq!((pool.connections(), pool.next_deadline_ms()), (1, None));
 }
 
-/// One thing that happens.
+/// An event of a run.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Acquire {
@@ -233,7 +233,7 @@ struct Run {
     /// Key, connection and time of release.
     idle: Vec<(&'static str, u32, u64)>,
     next_id: u32,
-    /// What each request has got.
+    /// The result of each request.
     results: BTreeMap<u32, &'static str>,
 }
 
@@ -394,7 +394,7 @@ impl Run {
         served
     }
 
-    /// What holds after each step.
+    /// Checks the rules that hold after each step.
     fn check(&self) {
         let all = self.opening.len() + self.in_use.len() + self.idle.len();
         assert!(all <= self.settings.connections_max);

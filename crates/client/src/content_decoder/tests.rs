@@ -80,8 +80,8 @@ fn what_ends_early_is_incomplete() {
     assert_eq!(decode(ContentCoding::Gzip, b"", (1, 1)), Ok(Vec::new()));
 }
 
-/// What follows the last member is ignored as a whole, wherever it is cut: a part of it that looks
-/// like another member is none.
+/// Data after the last member is ignored as a whole, wherever it is cut, even if a part of it looks
+/// like another member.
 #[test]
 fn what_follows_the_last_member_is_ignored() {
     let first = gzip(b"content");
@@ -109,7 +109,7 @@ fn bombs_are_refused() {
     };
     assert_eq!(error, DecodeError::Ratio);
     assert!(content <= bound, "{content}");
-    // A small one is nothing to be afraid of.
+    // A small content is accepted, however short its compressed form is.
     let small = gzip(&vec![0; DECODED_FREE_BYTES as usize]);
     let content = decode(ContentCoding::Gzip, &small, (100_000, 100_000)).expect("decoded");
     assert_eq!(content.len() as u64, DECODED_FREE_BYTES);

@@ -1,4 +1,4 @@
-//! Connections in virtual time: what is tried when, and that each run ends well.
+//! Tests of connections in virtual time: the attempts and their times, and the end of each run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ fn ipv6_is_tried_at_once_and_ipv4_after_the_delay() {
     assert_eq!(actions(&mut eyeballs), ["connect 192.0.2.1", "wait 11000"]);
     eyeballs.connected(index(&eyeballs, "192.0.2.1"), 1300);
     assert_eq!(actions(&mut eyeballs), ["cancel 2001:db8::1", "won 192.0.2.1"]);
-    // What comes late changes nothing.
+    // Late events change nothing.
     eyeballs.connected(index(&eyeballs, "2001:db8::1"), 1301);
     eyeballs.tick(99_999);
     assert_eq!(actions(&mut eyeballs), [""; 0]);
@@ -198,7 +198,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         .prop_map(|(after_ms, addresses)| Answer { after_ms, addresses })
 }
 
-/// What happens at some time.
+/// An event at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Resolved(AddressFamily),
@@ -207,7 +207,7 @@ enum Event {
     Tick,
 }
 
-/// What a run has shown.
+/// The record of a run.
 #[derive(Debug, Default)]
 struct Trace {
     begun: Vec<(u64, usize)>,

@@ -1,5 +1,5 @@
-//! Single cases over simulated connections, one for each thing that a client must not get wrong.
-//! The laws for all kinds of servers are in `tests/sim`.
+//! Tests of single cases over simulated connections, one for each thing that a client must not get
+//! wrong. The laws for all kinds of servers are in `tests/sim`.
 
 mod bounds;
 mod programs;
@@ -70,7 +70,7 @@ impl App for Caller {
         self.client.alarm_ms()
     }
 
-    /// Names were resolved: the next pass looks at them.
+    /// A message means that names were resolved, and the next pass reads them.
     fn posted(&mut self, _: Message, _: &mut Connections<'_>) {}
 }
 
@@ -87,7 +87,7 @@ impl Run {
 
     fn with(bounds: HttpClientSettings) -> Self {
         let (network, worker) = sim_worker(1, Faults::default(), |poster| {
-            // No name server is asked: nothing listens there.
+            // No name server responds, because none listens at this address.
             let name_servers = vec![([127, 0, 0, 1], 1).into()];
             let resolver = Resolver::new(ResolverSettings { name_servers, ..Default::default() });
             let client = HttpClient::new(resolver, bounds, poster, 0);
@@ -293,7 +293,7 @@ fn attempts_that_are_cancelled_leave_nothing_behind() {
     run.end(&[id, lost]);
 }
 
-/// The answers of name servers may come when the request is on its way to another host.
+/// The responses of name servers may arrive when the request is on its way to another host.
 #[test]
 fn addresses_are_used_only_for_the_host_they_were_asked_for() {
     let mut run = Run::new(4);
@@ -313,8 +313,8 @@ fn addresses_are_used_only_for_the_host_they_were_asked_for() {
     run.end(&[id]);
 }
 
-/// A member of gzip may end anywhere in what the connection brings, also behind the first byte of
-/// the next one.
+/// A gzip member may end anywhere in the received data, even after the first byte of the next
+/// member.
 #[test]
 fn members_of_gzip_may_be_cut_anywhere() {
     let content = [gzip(b"one"), gzip(b"two")].concat();
@@ -345,8 +345,8 @@ fn content_above_the_maximum_is_not_given() {
     run.end(&[id]);
 }
 
-/// The time for the head is that for all of it, also for a server that sends it byte by byte, or
-/// one interim response behind the other.
+/// The timeout for a head applies to all of it, even if a server sends it byte by byte, or one
+/// interim response after the other.
 #[test]
 fn a_head_that_drips_has_its_time() {
     for (begin, drop) in [("HTTP/1.1 200 OK\r\nA: ", "a"), ("", "HTTP/1.1 102 P\r\n\r\n")] {
@@ -375,7 +375,7 @@ fn pieces_that_a_redirect_has_made_useless_are_thrown_away() {
     let (server, _) = run.accept();
     assert!(run.client().takes_content(id));
     run.respond(server, &redirect_to("/other"));
-    // The caller has been told that it may write, and does not know of the redirect.
+    // The caller knows that it may write, and does not know of the redirect.
     run.client().write(id, Some(b"piece"));
     run.client().write(id, None);
     run.passes();
@@ -386,7 +386,7 @@ fn pieces_that_a_redirect_has_made_useless_are_thrown_away() {
     run.end(&[id]);
 }
 
-/// A connection that has brought all that it was asked for is still seen to end.
+/// The end of a connection is noticed even after it has delivered all requested data.
 #[test]
 fn the_end_of_an_unused_connection_is_seen() {
     let mut run = Run::new(4);
@@ -408,7 +408,7 @@ fn the_end_of_an_unused_connection_is_seen() {
     run.end(&[]);
 }
 
-/// Between the choice of the pool and the request there may be the end of the connection.
+/// The connection may end between the choice of the pool and the request.
 #[test]
 fn a_connection_that_ends_before_its_request_is_replaced() {
     for method in ["GET", "POST"] {
@@ -432,8 +432,8 @@ fn a_connection_that_ends_before_its_request_is_replaced() {
     }
 }
 
-/// The connection ends in the pass in which a request would be sent on it: nothing of the request
-/// has left, so it is sent again, whatever its method is.
+/// The connection ends in the pass in which a request would be sent on it. No byte of the request
+/// was sent, so it is sent again, whatever its method is.
 #[test]
 fn a_request_that_was_never_sent_is_repeated() {
     let pieces = RequestBody::Pieces { length: None };
@@ -486,7 +486,8 @@ fn a_request_that_was_sent_is_repeated_only_if_that_is_harmless() {
     }
 }
 
-/// 10 GiB for a reader that does not read: the server has to wait, and the client holds little.
+/// A response of 10 GiB is for a reader that does not read: the server has to wait, and the client
+/// holds little of it.
 #[test]
 fn a_reader_that_does_not_read_makes_the_server_wait() {
     let mut run = Run::new(4);

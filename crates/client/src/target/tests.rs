@@ -1,4 +1,4 @@
-//! URLs and the targets that they name.
+//! Tests of URLs and of the targets that they name.
 
 use std::path::Path;
 
@@ -163,7 +163,7 @@ fn a_dot_at_the_end_makes_a_name_absolute() {
 }
 
 proptest! {
-    /// What is read from a text is a valid authority of RFC 9110 (the other parser of the
+    /// A target that is read from a text is a valid authority of RFC 9110 (the other parser of the
     /// workspace agrees), is read back as the same target, and has no port 0.
     #[test]
     fn targets_are_read_back(

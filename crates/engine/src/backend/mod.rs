@@ -339,10 +339,10 @@ mod tests {
     use super::uring::Uring;
     use super::*;
 
-    /// More than a Unix socket holds.
+    /// These are more bytes than a Unix socket holds.
     static BYTES: [u8; 4 << 20] = [7; 4 << 20];
 
-    /// How many bytes the socket of slot 0 takes before its peer reads.
+    /// Returns the number of bytes that the socket of slot 0 accepts before its peer reads.
     fn send<B: Backend>(backend: &mut B, bytes: &'static [u8]) -> usize {
         // SAFETY: `bytes` stay for ever.
         match unsafe { backend.send(0, &[IoSlice::new(bytes)]) } {
@@ -357,7 +357,8 @@ mod tests {
         }
     }
 
-    /// `non_blocking` as the backend makes the sockets it accepts.
+    /// Checks that the progress of a Unix socket is known. `non_blocking` is the mode of the
+    /// sockets that the backend accepts.
     fn a_unix_socket_tells_how_far_it_is<B: Backend>(mut backend: B, non_blocking: bool)
     where
         B::Socket: From<OwnedFd>,

@@ -84,7 +84,8 @@ fn recoded(coding: Coding, status: u16, lines: &str) -> String {
     recoded.apply(fields.into_iter()).map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// RFC 9110 §8.4, §8.8.1, §12.5.5, §15.4.5.
+/// The encoder changes the fields of a response as RFC 9110 §8.4, §8.8.1, §12.5.5 and §15.4.5
+/// require.
 #[test]
 fn what_fields_become() {
     let given = "X: y\nETag: \"a\"\nAccept-Ranges: bytes";
@@ -109,7 +110,7 @@ fn what_fields_become() {
     assert!(recoded(Coding::Brotli, 200, "ETag: W/\"a\"").starts_with("ETag: W/\"a\"\n"));
 }
 
-/// What a client makes of the bytes so far.
+/// Decodes the bytes that a client has received so far.
 fn decoded(coding: Coding, bytes: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     if coding == Coding::Gzip {
@@ -118,7 +119,7 @@ fn decoded(coding: Coding, bytes: &[u8]) -> Vec<u8> {
         decoder.flush().expect("gzip");
         drop(decoder);
     } else {
-        // Behind the last byte it complains that more must come.
+        // After the last byte, the decoder reports that more bytes must follow.
         let mut decoder = pinion_brotli::Decoder::new(bytes);
         let mut piece = [0; 4096];
         while let Ok(count @ 1..) = decoder.read(&mut piece) {
@@ -128,7 +129,7 @@ fn decoded(coding: Coding, bytes: &[u8]) -> Vec<u8> {
     content
 }
 
-/// Whether the bytes are a whole stream of a coding and nothing behind it.
+/// Returns whether the bytes are one whole stream of a coding, with nothing after it.
 fn is_whole(coding: Coding, bytes: &[u8]) -> bool {
     if coding == Coding::Gzip {
         let mut decoder = flate2::bufread::GzDecoder::new(bytes);
@@ -168,8 +169,8 @@ fn run(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// However content is cut and flushed: what came before a flush can be decoded behind it, and
-    /// the whole is the content.
+    /// However content is cut and flushed, a client can decode after a flush all content that was
+    /// written before, and the whole stream decodes to the whole content.
     #[test]
     fn what_is_decoded_is_what_was_written(
         pieces in prop::collection::vec((content(), any::<bool>()), 0..8),
@@ -215,7 +216,7 @@ fn there_are_only_so_many_encoders() {
 #[test]
 fn encoders_leave_the_reserve_alone() {
     let bytes = ResponseEncoder::bytes_of(Coding::Gzip);
-    // Of so little a quarter is reserve.
+    // A quarter of so small a budget is the reserve.
     let mut pool = Pool::new(2 * bytes);
     let mut encoders = Encoders::default();
     assert!(encoders.take(Coding::Gzip, &mut pool).is_some());

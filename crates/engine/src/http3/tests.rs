@@ -1,4 +1,5 @@
-//! Clients that open no window, with a real QUIC between them and a worker whose time is stepped.
+//! Tests of clients that grant no flow-control window, over a real QUIC connection to a worker
+//! whose time advances step by step.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -31,25 +32,28 @@ use crate::raw::RawStream;
 use crate::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use crate::worker::{SharedByWorkers, Worker};
 
-/// What a client lets come on a stream, and how much there would be.
+/// The window of a stream that the client grants, which ends within the response, and the length of
+/// the response, both in bytes.
 const SHUT: (u32, usize) = (5000, 1 << 20);
-/// So little that QUIC is given all of it, and more than leaves before something is acknowledged.
+/// A response so short that QUIC accepts all of it, and longer than the data that is sent before
+/// the first acknowledgement.
 const OPEN: (u32, usize) = (1 << 20, 60_000);
-/// Turns of a millisecond that something may take.
+/// The maximum number of turns, of a millisecond each, that one step of a test may take.
 const TURNS_MAX: usize = 10_000;
 /// "GET /" of "a", in literals and names of the static table (RFC 9204 §4.5).
 const REQUEST: &[u8] = &[0x1, 10, 0, 0, 0xc0 | 17, 0xc0 | 23, 0x50, 1, b'a', 0x51, 1, b'/'];
 
-/// More than the window of a stream, of a request that is read when a message says so.
+/// An upload that is longer than the window of a stream, in a request that is read only after a
+/// message asks for it.
 const UPLOAD: (u32, usize) = (1 << 20, QUIC_STREAM_WINDOW_BYTES as usize + 1_000_000);
 
-/// Answers with so many bytes.
+/// An application whose responses have this many bytes.
 #[derive(Default)]
 struct Answers {
     content_bytes: usize,
-    /// Where a request waits to be read.
+    /// The address of a request whose content is not read yet.
     unread: Option<Address>,
-    /// Bytes that were read.
+    /// The number of content bytes that were read.
     read_bytes: usize,
     heads: usize,
     gone: Vec<Gone>,
@@ -88,7 +92,7 @@ impl App for Answers {
 
     fn pass(&mut self, _: &mut Connections<'_>) {}
 
-    /// No pass waits: the client has its turn on the same thread.
+    /// Passes never wait, because the client runs on the same thread.
     fn alarm_ms(&self) -> Option<u64> {
         Some(0)
     }
@@ -98,7 +102,7 @@ impl App for Answers {
     }
 }
 
-/// A worker and its client, who move in turn.
+/// A worker and its client, which run in turn.
 struct Pair {
     worker: Worker<Epoll, Answers>,
     runtime: Runtime,
@@ -106,7 +110,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// With a client that has begun to connect.
+    /// Creates a pair whose client has begun to connect.
     fn connecting((window_bytes, content_bytes): (u32, usize)) -> (Pair, Connecting) {
         let (tls, root) = made_settings();
         let config = QuicConfig::new(&tls, QuicKeys::random(), 60_000, CongestionControl::Cubic)
@@ -140,15 +144,15 @@ impl Pair {
         (pair, connecting)
     }
 
-    /// With the client's connection, on which an answer is under way to a client that does nothing
-    /// until its next turn.
+    /// Creates a pair with the client's connection, on which a response is under way. The client
+    /// does nothing until its next turn.
     fn answering(sizes: (u32, usize)) -> (Pair, Connection, Slot) {
         let (mut pair, connecting) = Pair::connecting(sizes);
         let connection = pair.turns(connecting).expect("a connection");
         let (mut sender, receiver) = pair.turns(connection.open_bi()).expect("a stream");
         pair.runtime.block_on(sender.write_all(REQUEST)).expect("written");
         sender.finish().expect("open");
-        // Nobody reads it, and it is not stopped.
+        // The client neither reads the response nor stops it.
         std::mem::forget(receiver);
         let slot = pair.worker.core.conns.next_live(0).expect("a connection");
         let mut left = TURNS_MAX;
@@ -160,7 +164,7 @@ impl Pair {
         (pair, connection, slot)
     }
 
-    /// Turns until the only connection waits for the rest of a head.
+    /// Runs turns until the only connection waits for the rest of a head.
     fn awaits_head(&mut self) -> Slot {
         let slot = self.worker.core.conns.next_live(0).expect("a connection");
         let mut left = TURNS_MAX;
@@ -171,12 +175,12 @@ impl Pair {
         slot
     }
 
-    /// One of each.
+    /// Runs one turn of the worker and one of the client.
     fn turn(&mut self) {
         self.turns(std::future::ready(()));
     }
 
-    /// Turns until a future of the client's has come.
+    /// Runs turns until a future of the client is ready.
     fn turns<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = std::pin::pin!(future);
         for _ in 0..TURNS_MAX {
@@ -192,8 +196,8 @@ impl Pair {
         panic!("it takes too long");
     }
 
-    /// Has the deadline begin now: whatever the machine is busy with, nothing leaves between this
-    /// and what the test does next.
+    /// Restarts the deadline now. However busy the machine is, nothing is sent between this call
+    /// and the next step of the test.
     fn begin_watch(&mut self, slot: Slot, watch: DeadlineWatch, patience_ms: u64) {
         let core = &mut self.worker.core;
         core.conns.get(slot).link.deadline.pause();
@@ -203,7 +207,7 @@ impl Pair {
         assert_eq!(deadline.at_ms(), core.now.monotonic_ms + patience_ms);
     }
 
-    /// The server stops, and tells the client so.
+    /// Begins to stop the server, which sends GOAWAY to the client.
     fn stop(&mut self, slot: Slot) {
         self.worker.core.ending = WorkerEnding::Finishing { newcomers_until_ms: u64::MAX };
         self.worker.core.go_away(slot);
@@ -216,17 +220,18 @@ impl Pair {
         http3.quic.stats().frame_rx.acks
     }
 
-    /// Some time passes before the deadline.
+    /// Lets a second pass before the deadline.
     fn time_passes(&mut self, slot: Slot) {
         self.worker.core.conns.get(slot).link.deadline.advance(1_000);
     }
 
-    /// When the deadline passes. Only one that has begun anew comes later than before.
+    /// Returns the time of the deadline. It is later than before only if the deadline has begun
+    /// anew.
     fn deadline_ms(&mut self, slot: Slot) -> u64 {
         self.worker.core.conns.get(slot).link.deadline.at_ms()
     }
 
-    /// The deadline passes. True when the connection is not closed for that.
+    /// Lets the deadline pass. Returns whether the connection stays open.
     fn outlasts_deadline(&mut self, slot: Slot) -> bool {
         let core = &mut self.worker.core;
         core.now.monotonic_ms = core.conns.get(slot).link.deadline.at_ms();
@@ -235,7 +240,7 @@ impl Pair {
     }
 }
 
-/// With a window that is shut behind so many bytes.
+/// Returns the settings of a client that grants each stream a window of this many bytes.
 fn client_config(root: Vec<u8>, window_bytes: u32) -> ClientConfig {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from(root)).expect("a certificate");
@@ -252,7 +257,8 @@ fn client_config(root: Vec<u8>, window_bytes: u32) -> ClientConfig {
     config
 }
 
-/// RFC 9114 §10.5: as over HTTP/2, after the same time.
+/// A window that stays closed is the same error as over HTTP/2, after the same time (RFC 9114
+/// §10.5).
 #[test]
 fn a_window_that_stays_shut_is_excessive_load() {
     const EXCESSIVE_LOAD: u32 = 0x107;
@@ -269,14 +275,14 @@ fn a_window_that_stays_shut_is_excessive_load() {
     assert_eq!(pair.worker.app.gone, [Gone::Stalled]);
 }
 
-/// Who is on a slow path has not had yet what QUIC was given before.
+/// A client on a slow path may not have received yet the data that QUIC accepted before.
 #[test]
 fn frames_that_leave_behind_a_shut_window_give_more_time() {
     let (mut pair, _connection, slot) = Pair::answering(SHUT);
     pair.begin_watch(slot, DeadlineWatch::Window, WINDOW_STALL_MS);
     pair.time_passes(slot);
     let before_ms = pair.deadline_ms(slot);
-    // GOAWAY: a frame that needs no window of a request.
+    // GOAWAY is a frame that needs no window of a request.
     pair.worker.core.go_away(slot);
     pair.worker.settle(slot);
     assert!(pair.deadline_ms(slot) > before_ms, "it has begun anew");
@@ -288,7 +294,8 @@ fn frames_that_leave_behind_a_shut_window_give_more_time() {
     assert_eq!(pair.worker.app.floods, 1);
 }
 
-/// A server that stops has other clients than the one that is gone.
+/// A server that stops does not extend its deadline for a client that is gone, because it has other
+/// clients.
 #[test]
 fn the_last_answer_has_one_deadline() {
     let (mut pair, _connection, slot) = Pair::answering(OPEN);
@@ -313,7 +320,7 @@ fn acknowledgements_of_the_last_answer_give_more_time() {
     assert!(!pair.outlasts_deadline(slot), "nothing was acknowledged since");
 }
 
-/// Else a request now and then would keep any number of halves.
+/// Otherwise a request now and then would keep any number of incomplete heads open.
 #[test]
 fn other_requests_give_half_a_head_no_more_time() {
     let (mut pair, connecting) = Pair::connecting(OPEN);
@@ -334,7 +341,7 @@ fn other_requests_give_half_a_head_no_more_time() {
     pair.turns(receiver.read_to_end(OPEN.1)).expect("its refusal");
 }
 
-/// Whether the rest of a head comes or not, there is one request, and one answer to it.
+/// A request gets exactly one response, whether or not the rest of its head arrives.
 #[test]
 fn a_head_that_comes_behind_its_refusal_is_passed_over() {
     const NOTHING: (u32, usize) = (0, 100);
@@ -374,7 +381,8 @@ fn a_response_ends_though_the_rest_of_its_request_is_abandoned() {
     }
 }
 
-/// RFC 9114 §5.2: a request that is rejected is one that came too late.
+/// A client whose handshake is under way when the server begins to stop is served: the server
+/// rejects only requests that come too late (RFC 9114 §5.2).
 #[test]
 fn who_shakes_hands_as_the_server_begins_to_stop_is_served() {
     let (mut pair, connecting) = Pair::connecting(OPEN);
@@ -395,23 +403,25 @@ fn who_shakes_hands_as_the_server_begins_to_stop_is_served() {
     assert!(answer.len() > OPEN.1);
 }
 
-/// Each takes a word to say no, and nothing for the rest of the connection (RFC 9114 §6.2.3).
+/// The refusal of each such stream takes a few bytes, and no memory for the rest of the connection
+/// (RFC 9114 §6.2.3).
 #[test]
 fn streams_of_an_unknown_type_are_forgotten() {
-    // More than may be open at once.
+    // This is more than the number of streams that may be open at once.
     const STREAMS: u32 = 3 * QUIC_UNI_STREAMS;
     let (mut pair, connection, slot) = Pair::answering(OPEN);
     for _ in 0..STREAMS {
         let mut stream = pair.turns(connection.open_uni()).expect("a stream");
         let _written = pair.turns(stream.write(&[0x21, 1, 2, 3])).expect("written");
-        // A client that goes on is told to stop.
+        // The server asks a client that continues to stop sending.
         pair.turns(stream.stopped()).expect("still connected").expect("a code");
     }
     let http3 = pair.worker.core.conns.get(slot).http3().expect("a connection");
     assert!(http3.unis.is_empty(), "{} of {STREAMS}", http3.unis.len());
 }
 
-/// Whoever reads it takes the time that he needs: the client cannot send, and is not late.
+/// The application may take any time to read the content: meanwhile the client cannot send, and is
+/// not late.
 #[test]
 fn no_deadline_runs_while_the_window_of_a_request_is_closed() {
     let (mut pair, connecting) = Pair::connecting(UPLOAD);

@@ -171,7 +171,7 @@ mod tests {
         Datagrams { longest_bytes: DATAGRAM_BYTES, all_bytes: count * DATAGRAM_BYTES }
     }
 
-    /// Frames come, all of their content is read, and nothing adds up.
+    /// Frames arrive and all of their content is read, so the count does not grow.
     #[test]
     fn an_upload_that_is_read_holds_nothing() {
         let mut unread = Unread::opened();
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Small frames beside large ones are no way to hide those.
+    /// Small frames beside large ones do not hide the memory of the large ones.
     #[test]
     fn small_frames_of_others_make_no_frame_smaller() {
         let (mut large, mut small) = (Unread::default(), Unread::default());

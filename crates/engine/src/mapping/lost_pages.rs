@@ -219,9 +219,9 @@ mod tests {
 
     /// The variable that is set in a child process, with its task.
     const DEED: &str = "PINION_TEST_SIGBUS";
-    /// How it ends when the former handler was called as it must be.
+    /// The exit status of the child if the former handler was called as it must be.
     const FORMER: i32 = 42;
-    /// How it ends when nothing has ended it.
+    /// The exit status of the child if no signal has ended it.
     const SURVIVED: i32 = 43;
 
     extern "C" fn former(signal: i32, info: *mut libc::siginfo_t, _context: *mut c_void) {
@@ -229,13 +229,14 @@ mod tests {
         unsafe { libc::_exit(if (*info).si_signo == signal { FORMER } else { 1 }) }
     }
 
-    /// Never comes back.
+    /// Performs the task of a child process, and never returns.
     fn commit(deed: &str) -> ! {
         // SAFETY: a handler that only exits, a mapping of our own, and a read that must fault.
         unsafe {
             let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
-            // Otherwise the handler is the standard library's, with which a Rust program begins.
+            // Otherwise the handler is that of the standard library, which each Rust program
+            // installs at its start.
             if deed.ends_with("with a handler") {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = former as *const () as usize;
@@ -253,7 +254,7 @@ mod tests {
             } else if deed.starts_with("raise") {
                 libc::raise(libc::SIGBUS);
             } else {
-                // Any thread may get it; another one needs a moment.
+                // Any thread may get the signal, and another thread needs a moment.
                 libc::kill(libc::getpid(), libc::SIGBUS);
                 std::thread::sleep(std::time::Duration::from_secs(5));
             }

@@ -175,7 +175,7 @@ mod tests {
     use std::net::SocketAddr;
     use std::time::Instant;
 
-    /// Bytes of a token of a stateless reset, which stands at its end (RFC 9000 §10.3).
+    /// Bytes of the token at the end of a stateless reset (RFC 9000 §10.3).
     const RESET_TOKEN_BYTES: usize = 16;
 
     fn address() -> SocketAddr {
@@ -207,7 +207,7 @@ mod tests {
         ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("settings")))
     }
 
-    /// Whether `second` takes the token of a Retry that a client got from `first`.
+    /// Returns whether `second` accepts the token of a Retry that a client got from `first`.
     fn takes_token(first: &QuicConfig, second: &QuicConfig, client: ClientConfig) -> bool {
         let mut own = Endpoint::new(Arc::default(), None, false, None);
         let connected = own.connect(Instant::now(), client, address(), "localhost");
@@ -235,7 +235,7 @@ mod tests {
         is_taken
     }
 
-    /// How a connection with this id, of which nothing is known, is reset.
+    /// Returns the token that resets an unknown connection with this id.
     fn reset_token(config: &QuicConfig, id: &[u8]) -> Vec<u8> {
         let datagram = [&[0x40][..], id, &[0; 100]].concat();
         let mut reset = Vec::new();

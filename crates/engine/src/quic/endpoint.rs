@@ -300,13 +300,13 @@ mod tests {
             .expect("a cipher suite")
     }
 
-    /// The endpoint of worker 0 over a bound socket.
+    /// Creates the endpoint of worker 0 over a bound socket.
     fn endpoint(socket: OwnedFd, config: &QuicConfig) -> ListenerEndpoint {
         let socket = UdpSocket::new(Arc::new(socket)).expect("a socket");
         ListenerEndpoint::new(Box::new(socket), config, 0, 0)
     }
 
-    /// A client's datagram of a connection that lives in `place` and is unknown here.
+    /// Returns a client's datagram for a connection that lives in `place` and is unknown here.
     fn unknown(config: &QuicConfig, place: ConnectionHome, length: usize) -> Vec<u8> {
         let mut bytes = vec![0x40; length];
         let id = Ids { key: config.id_key(), place, random: RandomSource::System }.generate_cid();
@@ -314,7 +314,7 @@ mod tests {
         bytes
     }
 
-    /// RFC 9000 §10.3: who gets a stateless reset gives the connection up.
+    /// A client that gets a stateless reset closes its connection (RFC 9000 §10.3).
     #[test]
     fn connections_of_another_process_with_the_same_keys_are_reset_when_it_has_ended() {
         let keys = QuicKeys::random();
@@ -341,12 +341,12 @@ mod tests {
             let nothing = client.recv(&mut buffer).map_err(|error| error.kind());
             assert_eq!(nothing, Err(io::ErrorKind::WouldBlock), "of worker {worker}");
         }
-        // One of its own that it does not know is reset, and those of a process that has ended are,
-        // whichever of its workers had them.
+        // The endpoint resets unknown connections of its own process, and all those of a process
+        // that has ended, whichever of its workers had them.
         let of_ended = |worker| ConnectionHome { worker, epoch: ended };
         let places = [now.place(0), of_ended(0), of_ended(1), of_ended(u16::MAX)];
         for (seconds, place) in (1..).zip(places) {
-            // There are few resets in a short time.
+            // The endpoint sends only a few resets in a short time.
             let at = Instant::now() + Duration::from_secs(seconds);
             let bytes = unknown(&now, place, 100);
             let datagram = Datagram { from, to: None, ecn: None, bytes: &bytes[..] };

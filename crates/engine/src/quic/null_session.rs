@@ -429,7 +429,7 @@ mod tests {
 
     const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 1000);
     const SERVER: ([u8; 4], u16) = ([10, 0, 0, 2], 443);
-    /// Turns in which a handshake is over.
+    /// The number of turns after which a handshake is over.
     const TURNS_MAX: usize = 20;
 
     /// One side: its endpoint, and its connection once there is one.
@@ -457,7 +457,7 @@ mod tests {
             datagrams
         }
 
-        /// Takes a datagram of the other side.
+        /// Handles a datagram of the other side.
         fn take(&mut self, datagram: &[u8], from: SocketAddr, now: Instant) {
             let bytes = BytesMut::from(datagram);
             let mut out = Vec::new();

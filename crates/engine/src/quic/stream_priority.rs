@@ -1,8 +1,8 @@
 //! The order in which QUIC sends the data of several streams (RFC 9218 §10).
 //!
 //! The streams of requests hand their output over in this order, too. But a packet may be lost
-//! later, and then its data has to overtake what was handed over since: otherwise the end of a small
-//! response would wait until a large one that is less urgent has been sent.
+//! later, and then its data has to overtake what was handed over since: otherwise the end of a
+//! small response would wait until a large one that is less urgent has been sent.
 
 use pinion_http::priority::Priority;
 

@@ -181,7 +181,7 @@ mod tests {
     use rustls::{KeyLog, RootCertStore, SupportedCipherSuite};
     use std::sync::Mutex;
 
-    /// How long secrets are: as long as the hash of their suite.
+    /// The lengths of secrets: each is as long as the hash of its suite.
     #[derive(Debug, Default)]
     struct Lengths(Mutex<Vec<usize>>);
 
@@ -191,8 +191,8 @@ mod tests {
         }
     }
 
-    /// The length of the secrets of a handshake whose ClientHello comes in pieces of so many bytes,
-    /// and how many packets its keys are good for.
+    /// Performs a handshake whose ClientHello comes in pieces of this many bytes. Returns the
+    /// length of its secrets, and the number of packets that its keys are good for.
     fn handshake(
         server: &Arc<BySuites>,
         root: &[u8],
@@ -242,7 +242,8 @@ mod tests {
         (lengths[0], limit)
     }
 
-    /// As over TCP: short keys of AES unless the client has ChaCha20 first.
+    /// As over TCP, the server selects AES with short keys unless ChaCha20 is the client's first
+    /// choice.
     #[test]
     fn the_suite_is_the_cheapest_that_suits_the_client() {
         let (tls, root) = made_settings();

@@ -1,4 +1,5 @@
-//! A client that is stopped within its handshake, and a worker whose time is stepped.
+//! Tests of a client that stops during its handshake, with a worker whose time advances step by
+//! step.
 
 pub(crate) mod path;
 
@@ -27,10 +28,10 @@ use crate::raw::RawStream;
 use crate::settings::WorkerSettings;
 use crate::worker::{SharedByWorkers, Worker};
 
-/// Turns of a millisecond that something may take.
+/// The maximum number of turns, of a millisecond each, that one step of a test may take.
 const TURNS_MAX: usize = 10_000;
 
-/// Nobody comes as far as to ask it for anything.
+/// An application that gets no request, because no handshake succeeds.
 struct Unasked;
 
 impl App for Unasked {
@@ -40,13 +41,13 @@ impl App for Unasked {
 
     fn pass(&mut self, _: &mut Connections<'_>) {}
 
-    /// No pass waits: the client has its turn on the same thread.
+    /// Passes never wait, because the client runs on the same thread.
     fn alarm_ms(&self) -> Option<u64> {
         Some(0)
     }
 }
 
-/// A worker, and where it listens.
+/// Creates a worker, and returns it with the address of its endpoint.
 fn worker() -> (Worker<Epoll, Unasked>, SocketAddr) {
     let (tls, _) = made_settings();
     let config = QuicConfig::new(&tls, QuicKeys::random(), 60_000, CongestionControl::Cubic)
@@ -63,7 +64,8 @@ fn worker() -> (Worker<Epoll, Unasked>, SocketAddr) {
     (worker, address)
 }
 
-/// It trusts nobody: its handshake does not come that far.
+/// Returns the settings of a client that trusts no authority: its handshake does not reach the
+/// certificate.
 fn client_config() -> ClientConfig {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider);
@@ -74,7 +76,7 @@ fn client_config() -> ClientConfig {
     ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("a cipher suite")))
 }
 
-/// Does what a pass does about deadlines at this time.
+/// Handles deadlines as a pass at this time does.
 fn expire(worker: &mut Worker<Epoll, Unasked>, now_ms: u64) {
     worker.core.now.monotonic_ms = now_ms;
     worker.core.wheel.expire(now_ms);
@@ -93,7 +95,7 @@ fn a_handshake_that_stands_still_ends_in_time() {
         let connecting = client.connect_with(client_config(), address, "localhost");
         (client, connecting.expect("begun"))
     };
-    // From when the worker knows the client on, that has no turn any more.
+    // The client gets no more turns as soon as the worker knows it.
     let found: Option<Slot> = (0..TURNS_MAX).find_map(|_| {
         runtime.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
         worker.pass().expect("a pass");
@@ -104,7 +106,7 @@ fn a_handshake_that_stands_still_ends_in_time() {
     assert_eq!(worker.core.conns.get(slot).link.deadline.watch(), DeadlineWatch::Handshake);
     expire(&mut worker, until_ms - 1);
     assert!(!worker.core.conns.get(slot).is_closing(), "it is in time");
-    // Deadlines are looked at once in a tick.
+    // Deadlines are checked once per tick.
     expire(&mut worker, until_ms + TICK_MS);
     assert!(worker.core.conns.get(slot).is_closing(), "its time is over");
 }

@@ -253,7 +253,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A ClientHello up to its suites, behind a session id.
+    /// Returns a ClientHello up to its suites, with a session id of this length.
     fn hello(session_bytes: u8, suites: &[u16]) -> Vec<u8> {
         let mut bytes = vec![22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3];
         bytes.extend([7; 32]);
@@ -272,7 +272,7 @@ mod tests {
             (&[0x1302, 0x1303, 0x1301][..], true),
             (&[0x1301], true),
             (&[0x1303, 0x1301, 0x1302], false),
-            // The suite that Chrome has in front for no purpose (RFC 8701), and old suites.
+            // Chrome puts a reserved suite first (RFC 8701); old suites follow it.
             (&[0x8a8a, 0x1301, 0x1303], true),
             (&[0x8a8a, 0x002f, 0x1303, 0x1301], false),
             (&[0xcca9, 0xc02b], false),
@@ -289,7 +289,7 @@ mod tests {
         }
     }
 
-    /// A whole ClientHello that asks for `name`, behind another extension.
+    /// Returns a whole ClientHello that requests `name`, after another extension.
     fn hello_for(name: &[u8]) -> Vec<u8> {
         let with_length = |bytes: &[u8]| [&(bytes.len() as u16).to_be_bytes(), bytes].concat();
         let list = with_length(&[&[0][..], &with_length(name)].concat());
@@ -394,7 +394,7 @@ mod tests {
         for bytes in 0..hello.len() {
             assert_eq!(name(&hello[..bytes]), RequestedName::Unknown, "{bytes}");
         }
-        // A length that does not fit into the record.
+        // The length of a part does not fit into the record.
         for at in 5..hello.len() {
             let mut damaged = hello.clone();
             damaged[at] ^= 0x80;
@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn a_hello_in_several_records_has_the_same_preference() {
         let mut whole = hello(32, &[0x1301, 0x1303]);
-        // As long as its header says.
+        // The message is as long as its header says.
         whole.resize(5 + 512, 0);
         let message = &whole[5..];
         for piece_bytes in [1, 2, 7, 40, 100, 511] {

@@ -1,4 +1,5 @@
-//! Handshakes with rustls' own client, in memory: what a listener's settings mean to it.
+//! Tests of the effects of a listener's TLS settings, by handshakes with rustls' own client in
+//! memory.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -99,7 +100,7 @@ pub(super) fn client(
     Arc::new(config)
 }
 
-/// A handshake to its end, and one byte of the server behind it, so that tickets arrive.
+/// Performs a whole handshake. The server then sends one byte, so that tickets arrive.
 fn connect(
     server: &TlsConfig,
     client: &Arc<ClientConfig>,
@@ -171,7 +172,8 @@ fn keys_are_exchanged_with_a_post_quantum_part_when_the_client_can() {
     assert_eq!(group(old), Some(NamedGroup::X25519));
 }
 
-/// Short keys of AES unless the client has ChaCha20 first; what it has alone it gets.
+/// The server selects AES with short keys, unless ChaCha20 is the client's first choice. It selects
+/// whatever suite is the only one of the client.
 #[test]
 fn the_suite_is_the_cheapest_that_suits_the_client() {
     use rustls::CipherSuite as S;
@@ -293,7 +295,7 @@ fn a_client_gets_the_certificate_of_the_host_it_names() {
     {
         assert_eq!(got(host), expected, "{host}");
     }
-    // The first is for none of these, and the client says so.
+    // The first certificate is for none of these hosts, so the client refuses it.
     for host in ["x.y.b.test", "other.test", "192.0.2.1"] {
         assert_eq!(got(host), None, "{host}");
     }
@@ -332,7 +334,7 @@ fn certificates_are_replaced_for_the_next_handshake() {
     let before = trusting(&one);
     assert_eq!(kind(&server, &before), Some(HandshakeKind::Full));
     store.replace(&[two.load()]);
-    // Keys of tickets have nothing to do with certificates.
+    // The keys of tickets do not depend on certificates.
     assert_eq!(kind(&server, &before), Some(HandshakeKind::Resumed));
     assert!(connect(&server, &trusting(&one), "a.test").is_err());
     assert!(connect(&server, &trusting(&two), "a.test").is_ok());
@@ -347,13 +349,13 @@ fn a_ticket_is_good_at_every_worker_and_for_the_time_of_two_keys() {
         let (here, there) = (server(&[&made], &keys, None), server(&[&made], &keys, None));
         assert_eq!(kind(&here, &client), Some(HandshakeKind::Full));
         assert_eq!(kind(&there, &client), Some(HandshakeKind::Resumed));
-        // The next key seals; the one before still opens.
+        // The next key encrypts tickets, and the previous one still decrypts them.
         let before = keys.keys();
         NOW.set(NOW.get() + TICKET_KEY_SECONDS);
         assert_eq!(kind(&here, &client), Some(HandshakeKind::Resumed));
         assert_eq!(keys.keys().get(1), before.first(), "{version:?}");
         assert_ne!(keys.keys().first(), before.first());
-        // Tickets of a key that has gone are of no use, and do no harm.
+        // Tickets of a removed key are of no use, and do no harm.
         NOW.set(NOW.get() + 2 * TICKET_KEY_SECONDS);
         assert_eq!(kind(&here, &client), Some(HandshakeKind::Full));
     }
@@ -385,10 +387,12 @@ fn a_ticket_does_not_stand_for_a_certificate_that_was_not_shown() {
         assert!(connect(&closed, &stranger, "a.test").is_err(), "{version:?}");
         let own = Some(&authority.1);
         let known = client(&[&made], &[version], default_provider(), own);
-        // Whoever was known is asked again: the certificate may have ended meanwhile.
+        // A known client has to send its certificate again, since the certificate may have expired
+        // meanwhile.
         assert_eq!(kind(&closed, &known), Some(HandshakeKind::Full));
         assert_eq!(kind(&closed, &known), Some(HandshakeKind::Full));
-        // Where nobody is asked a ticket is given, which is of no use where everybody is.
+        // A server that requests no certificates issues a ticket, which is of no use where a
+        // certificate is required.
         assert_eq!(kind(&open, &known), Some(HandshakeKind::Full));
         assert_eq!(kind(&open, &known), Some(HandshakeKind::Resumed));
         assert_eq!(kind(&closed, &known), Some(HandshakeKind::Full));
@@ -411,7 +415,7 @@ fn over_quic_too_whoever_asks_for_certificates_gives_no_tickets() {
     }
 }
 
-/// An authority, and a certificate that it vouches for.
+/// Creates an authority, and a certificate that it has signed.
 fn authority() -> (Made, Made, ClientAuthorities) {
     let (pair, own) = (KeyPair::generate().expect("a key"), KeyPair::generate().expect("a key"));
     let mut parameters = CertificateParams::new(Vec::new()).expect("names");
@@ -438,7 +442,7 @@ fn authorities_are_certificates() {
     let (_, someone, _) = authority();
     let leaf = ClientAuthorities::from_pem(someone.cert.as_bytes()).expect_err("no authority");
     assert_eq!(leaf, TlsError::NoAuthority(1));
-    // Who signs for itself alone is let in by itself.
+    // A certificate that is signed with its own key admits only the client that has this key.
     let own = Made::new(&["someone"]);
     ClientAuthorities::from_pem(own.cert.as_bytes()).expect("one client");
 }

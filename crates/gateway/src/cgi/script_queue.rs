@@ -102,7 +102,7 @@ mod tests {
         let (run, full) = (QueueEntry::Run, QueueEntry::Full);
         assert_eq!(entered, [run, run, waits, waits, waits, full]);
         assert_eq!(queue.release(), Some(2));
-        // The one that has come later does not pass the others by.
+        // A request that came later does not overtake the others.
         assert_eq!(queue.enter(6), QueueEntry::Waits);
         assert!(queue.take(2), "it may run");
         assert!(!queue.take(4), "it has left before its turn");

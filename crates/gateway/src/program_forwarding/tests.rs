@@ -1,4 +1,4 @@
-//! What applications get of a request, and what they never get.
+//! Tests of the variables that applications get for a request, and of those that they never get.
 
 use super::*;
 use crate::upstream_group::UpstreamOptions;
@@ -81,8 +81,8 @@ fn an_application_gets_the_request_as_variables() {
     }
 }
 
-/// What proxies tell about a client is not believed when the client says it, and passwords and
-/// addresses of proxies are for nobody behind this server.
+/// Fields in which proxies describe a client are not trusted if the client sends them itself.
+/// Passwords and the addresses of proxies are not passed on to applications.
 #[test]
 fn a_client_chooses_no_variable_that_an_application_trusts() {
     let found = variables(
@@ -148,8 +148,8 @@ fn the_host_that_the_site_was_chosen_by_names_the_server() {
 }
 
 proptest! {
-    /// Whatever the names of fields are, the variables that say who asks for what are those of this
-    /// server.
+    /// Whatever names the fields have, the variables that describe the request and its sender are
+    /// those of this server.
     #[test]
     fn fields_never_take_the_place_of_other_variables(
         names in prop::collection::vec("[A-Za-z_-]{1,4}(Proxy|Host|Remote[-_]Addr|Https)?", 0..6),

@@ -256,7 +256,7 @@ mod tests {
     use crate::upstream::Upstream;
     use crate::upstream_group::UpstreamOptions;
 
-    /// Time for all attempts.
+    /// The time for all attempts.
     const TIMEOUT_MS: u64 = 1_000;
 
     /// A request that was sent to the first of some servers at 0 ms.
@@ -277,7 +277,7 @@ mod tests {
         let mut attempts = attempts(3, 3);
         assert_eq!(attempts.time_left_ms(0), Ok(1_000));
         assert_eq!(attempts.time_left_ms(999), Ok(1));
-        // A request that can be repeated has no more.
+        // A sent request that can be repeated has no more time.
         attempts.was_sent = true;
         assert_eq!(attempts.time_left_ms(999), Ok(1));
         attempts.began_ms = 999;
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(attempts.time_left_ms(1_000), Ok(999));
     }
 
-    /// The status for a request that has taken too long says that no server could be reached.
+    /// The status of a request that has timed out says that no server could be reached.
     #[test]
     fn only_a_request_that_none_has_seen_is_too_late() {
         let mut attempts = attempts(3, 3);

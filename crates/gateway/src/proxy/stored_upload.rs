@@ -112,8 +112,8 @@ mod tests {
         forward(&upstream, &group, &head, &client, "x").expect("forwarded")
     }
 
-    /// What stands in memory is bounded for all uploads together, and is free again when an upload
-    /// has ended.
+    /// The content in memory is limited for all uploads together, and its memory is free again when
+    /// an upload has ended.
     #[test]
     fn uploads_share_their_memory() {
         let memory = Arc::new(ByteQuota::new(100_000));
@@ -134,8 +134,8 @@ mod tests {
         drop((two, three));
         assert_eq!(memory.bytes(), 0);
     }
-    /// What stands in a file takes no memory of all uploads once it is complete, however long its
-    /// server takes for it.
+    /// An upload in a file uses none of the memory for all uploads once it is complete, however
+    /// much time its upstream server takes.
     #[test]
     fn an_upload_in_a_file_takes_no_memory() {
         let memory = Arc::new(ByteQuota::new(1 << 20));

@@ -396,8 +396,8 @@ mod tests {
         assert_eq!(backlog, BACKLOG_MAX - 1);
         let mut running = BACKLOG_MAX;
         while running > 1 {
-            // The first one that did not fit waits, and gets no place as long as the process is
-            // slow.
+            // The first request that did not fit waits, and is not started as long as the process
+            // is slow.
             running -= 1;
             assert_eq!(end(&queue, 0, Some(20)), []);
         }
@@ -405,8 +405,8 @@ mod tests {
         assert_eq!(queue.enter(1000), QueueEntry::Waits);
     }
 
-    /// All that wait enter the backlog of a process that has shown that it is quick, and not one
-    /// for each response.
+    /// All waiting requests enter the backlog of a process that has turned out to be quick, instead
+    /// of one for each response.
     #[test]
     fn requests_that_wait_fill_the_backlog() {
         let queue = queue(1, 1, 100);

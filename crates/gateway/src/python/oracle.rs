@@ -380,7 +380,7 @@ mod tests {
         assert!(count >= 8, "{}: only {count} files", folder.display());
     }
 
-    /// Fields that are named for what they must not become.
+    /// Fields whose names resemble those of variables that they must not become.
     fn field() -> impl Strategy<Value = String> {
         let name = prop_oneof![
             "[A-Za-z0-9_-]{1,12}",

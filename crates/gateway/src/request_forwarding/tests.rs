@@ -49,7 +49,8 @@ fn the_head_is_forwarded_with_what_this_server_says() {
     assert_eq!((parts.accepts_trailers, parts.upgrade), (false, None));
 }
 
-/// The time for all attempts is that of several servers. One alone has that of any connection.
+/// The time for all attempts applies to several servers. A single server has the time of any
+/// connection.
 #[test]
 fn only_one_of_several_servers_has_less_time_to_be_reached() {
     let text = "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n";
@@ -199,8 +200,8 @@ fn field() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// What is forwarded can be written, and is one request with one meaning: nothing in it frames
-    /// the message, names another host or speaks about the connection.
+    /// Any forwarded head can be written, and is one request with one meaning: no field of it
+    /// frames the message, names another host or describes the connection.
     #[test]
     fn any_head_becomes_one_request(fields in prop::collection::vec(field(), 0..8), chunked: bool) {
         let framing = if chunked { "Transfer-Encoding: chunked\r\n" } else { "" };

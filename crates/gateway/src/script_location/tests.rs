@@ -1,4 +1,4 @@
-//! Which script a path names, and that no path names anything else.
+//! Tests of the script that a path names, and of the rule that no path names any other file.
 
 use super::*;
 use proptest::prelude::*;
@@ -62,12 +62,12 @@ fn a_path_names_one_script() {
         ("/admin/", "/admin/index.php "),
         ("/admin", "slash"),
         ("/admin/tool.php", "/admin/tool.php "),
-        // What is no script goes to the front controller, without a path behind it.
+        // A path without a script goes to the front controller, without a path after it.
         ("/pretty/url", "/index.php "),
         ("/missing.php", "/index.php "),
         ("/photo.jpg", "/index.php "),
         ("/INDEX.PHP", "/index.php "),
-        // Not in a folder without scripts.
+        // No script is found in a folder without scripts.
         ("/uploads/evil.php", "none"),
         ("/uploads/evil.php/x", "none"),
         ("/uploads/", "/index.php "),
@@ -78,8 +78,8 @@ fn a_path_names_one_script() {
     }
 }
 
-/// Attacks on the split of other servers: each reaches the front controller at most, as any path
-/// that is not there does.
+/// These attacks use the way in which other servers split paths. Each one reaches at most the front
+/// controller, like any path without a file.
 #[test]
 fn paths_that_can_be_read_in_two_ways_name_no_script() {
     let with_front = folder();
@@ -139,9 +139,9 @@ fn the_application_may_have_the_folder_elsewhere() {
 }
 
 proptest! {
-    /// Whatever is asked for, a script that is found is one of the regular files with the extension
-    /// outside of the folders without scripts, and name and rest are the path that was asked for,
-    /// or the index of its folder or of the mount.
+    /// Whatever path is requested, a script that is found is one of the regular files with the
+    /// extension outside of the folders without scripts. Its name and the rest are the requested
+    /// path, or its name is the index of that folder or of the mount.
     #[test]
     fn only_scripts_are_found(
         path in "(/|//|%2F|\\.|%2e|%00|\\\\|admin|tool|index|uploads|evil|\\.php|\\.jpg|x){0,8}",

@@ -176,7 +176,7 @@ fn methods_without_a_representation() {
     }
 }
 
-/// RFC 9110 §13.2.2, written down step by step as it stands there.
+/// Follows RFC 9110 §13.2.2 step by step, as the text has it.
 fn by_the_letter(method: &str, case: &Case) -> PreconditionVerdict {
     // RFC 10008 §2: of a QUERY the representation is the result, as that of a GET.
     let reads = ["GET", "HEAD", "QUERY"].contains(&method);

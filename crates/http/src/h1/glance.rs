@@ -78,7 +78,7 @@ mod tests {
             ("GET / HTTP/1.1\r\nAccept: text/html\r\nAccept: text/plain\r\n\r\n", !head, Html),
             ("GET / HTTP/1.1\r\nX-Accept: text/plain\r\n\r\n", !head, Html),
             ("GET / HTTP/1.1\r\nAccept: application/json\r\n\r\n", !head, ProblemDetails),
-            // What stands behind the blank line is no field.
+            // A line after the blank line is no field.
             ("GET / HTTP/9.9\r\n\r\nAccept: text/plain\r\n", !head, Html),
         ] {
             let told = glance(input.as_bytes());
@@ -94,8 +94,8 @@ mod tests {
         assert_eq!(told.error_format, Html);
     }
 
-    /// A path is known only if nothing that has not come could change it, and a host only if the
-    /// head names one, in a whole line.
+    /// A path is known only if bytes that have not arrived could not change it, and a host only if
+    /// the head names exactly one, in a whole line.
     #[test]
     fn what_a_refused_head_tells_of_its_path_and_its_host() {
         let long = format!("/a?{}", "x".repeat(20_000));

@@ -253,7 +253,7 @@ const fn marks<const FLOOR: u8>(word: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The law of the fast search is the plain one, for every byte at every place.
+    /// The fast search finds the same as a plain one, for every byte at every position.
     #[test]
     fn eight_bytes_in_a_step_or_one() {
         let plain = |text: &[u8], floor: u8| {

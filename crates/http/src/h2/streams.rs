@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(one.next_ready(), None);
     }
 
-    /// In any order of going, each number leads to its own stream.
+    /// Each number leads to its own stream, in whatever order others were removed.
     #[test]
     fn streams_are_found_whatever_went_before() {
         for gone in [[1, 3, 5, 7, 9], [9, 7, 5, 3, 1], [5, 1, 9, 3, 7], [3, 9, 1, 7, 5]] {

@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    /// What has no room is counted all the same.
+    /// Bytes that do not fit are counted nevertheless.
     #[test]
     fn a_small_room() {
         let text = b"www.example.com/and so on";

@@ -1,4 +1,4 @@
-//! The examples of RFC 7541 Appendix C, byte for byte, and what the table does at its limits.
+//! Tests with the examples of RFC 7541 Appendix C, byte for byte, and of the table at its limits.
 
 use super::CompressionError;
 use super::decoder::Decoder;
@@ -170,8 +170,8 @@ fn c6_responses_in_huffman_code() {
     );
 }
 
-/// RFC 7541 C.2.2 and C.2.4 come out of the encoder as they are there; the literals of C.4 and C.6
-/// do but for the bits that would put them into the table.
+/// The encoder encodes C.2.2 and C.2.4 of RFC 7541 as they are there. It also encodes the literals
+/// of C.4 and C.6, but for the bits that would add them to the table.
 #[test]
 fn what_is_written() {
     let field = |name: &str, value: &str| {
@@ -213,7 +213,7 @@ fn the_size_of_a_table_is_said_once() {
     assert_eq!(begin(&[65_536, 4096]), hex(""));
     assert_eq!(begin(&[2048, 4096]), hex("3fe1 0f"));
     assert_eq!(begin(&[4096]), hex(""));
-    // One that is too small to be of use is given up.
+    // A table that is too small to be of use is disabled.
     assert_eq!(begin(&[100]), hex("20"));
     assert_eq!(begin(&[0]), hex(""));
 }
@@ -254,7 +254,8 @@ fn indices() {
     assert_eq!(decode(&mut decoder, &[0xbf]), Err(CompressionError::Index));
 }
 
-/// RFC 7541 §4.2, §6.3: within what was allowed, and before the first field.
+/// A size of the table must be within the allowed one, and come before the first field (RFC 7541
+/// §4.2, §6.3).
 #[test]
 fn sizes_of_the_table() {
     let mut decoder = Decoder::new(4096);
@@ -284,7 +285,7 @@ fn entries_of_any_size() {
         assert_eq!(decode(&mut decoder, &kept("n", &format!("{value}v"))).unwrap().len(), 1);
         assert_eq!(decode(&mut decoder, &hex("be")), Err(CompressionError::Index));
     }
-    // One that not even the section has room for.
+    // Not even the section has room for this field.
     let mut decoder = Decoder::new(TABLE_MAX_BYTES);
     let mut section = FieldSection::new();
     decode(&mut decoder, &kept("a", "b")).unwrap();
@@ -295,7 +296,7 @@ fn entries_of_any_size() {
     assert_eq!(decode(&mut decoder, &hex("bf")), Err(CompressionError::Index));
 }
 
-/// A section over the limits is read to its end, and the table goes on.
+/// A section over the limits is decoded to its end, and the table continues to work.
 #[test]
 fn over_the_limits() {
     let mut section = FieldSection::new();
@@ -331,11 +332,11 @@ fn over_the_limits() {
     let many = [0x82].repeat(HEAD_MAX_BYTES);
     let boundless = Limits { head_bytes: usize::MAX, fields: usize::MAX, ..Limits::default() };
     assert_eq!(decoder.decode(&many, &mut section, &boundless), Ok(Fit::TooMany));
-    // Nor by lines that HTTP/1 has not.
+    // Only the four pseudo-header fields, which HTTP/1 does not have, come in addition.
     assert_eq!(section.fields().len(), crate::limits::FIELDS_MAX + 4);
 }
 
-/// A section that is too large is checked to its end, wherever in it something is wrong.
+/// A section that is too large is checked to its end, at whatever position it has an error.
 #[test]
 fn what_is_over_the_limits_is_checked_in_pieces() {
     let mut section = FieldSection::new();
@@ -358,7 +359,7 @@ fn what_is_over_the_limits_is_checked_in_pieces() {
     }
 }
 
-/// Two bytes that copy a whole entry, again and again, for a section that is too large already.
+/// For a section that is already too large, two bytes copy a whole entry, again and again.
 #[test]
 fn work_has_a_limit() {
     let name = "n".repeat(4000);

@@ -1,6 +1,6 @@
 use super::*;
 
-/// What a whole form comes to: each part with its content, or what is wrong.
+/// The result of a whole form: each part with its content, or the fault of the form.
 type Parts = Vec<(PartHead, Vec<u8>)>;
 
 fn read(form: &[u8]) -> Result<Parts, FormFault> {

@@ -28,8 +28,9 @@ fn origin_form() {
     }
 }
 
-/// RFC 3986 §2: unreserved, reserved, "%"; a target has no fragment (RFC 9112 §3.2.1). Beside
-/// those, what the URL standard does not percent-encode in a path, or in a query.
+/// A target has the unreserved and reserved characters of RFC 3986 §2 and "%", but no fragment (RFC
+/// 9112 §3.2.1). In addition, it has the characters that the URL standard does not percent-encode
+/// in a path, or in a query.
 #[test]
 fn bytes_of_a_target() {
     let uri = b"!$%&'()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]_\
@@ -117,7 +118,8 @@ fn authority_form() {
     }
 }
 
-/// RFC 9112 §3.2.4: "only used for a server-wide OPTIONS request", and what a proxy turns into it.
+/// RFC 9112 §3.2.4: "only used for a server-wide OPTIONS request", and the form that a proxy makes
+/// of it.
 #[test]
 fn asterisk_form() {
     let star = Target::parse(Method::Options, b"*").unwrap();
@@ -224,7 +226,7 @@ fn broken_escapes_are_bad() {
     assert_eq!(PathError::Malformed.status(), 400);
 }
 
-/// An escaped slash or NUL is in no key, wherever it stands, but does not hide what is bad.
+/// An escaped slash or NUL is in no key, at whatever position, but does not hide other errors.
 #[test]
 fn escaped_slash_and_nul_match_nothing() {
     for path in ["/a%2Fb", "/%2f", "/%00", "/a/..%2f", "/%2e%2e%2f", "/a%2fb/.."] {

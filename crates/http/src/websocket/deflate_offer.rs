@@ -138,7 +138,7 @@ mod tests {
         Ok(agreement.map(DeflateAgreement::response))
     }
 
-    /// RFC 7692 §7.1: what a client may offer, and what is declined.
+    /// Offers that a client may make, and offers that are declined (RFC 7692 §7.1).
     #[test]
     fn the_first_good_offer_is_taken() {
         let with_bits = |bits: u8| format!("{BOTH}; server_max_window_bits={bits}");

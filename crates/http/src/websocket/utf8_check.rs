@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The position of the first byte behind which the text cannot become UTF-8 any more.
+    /// Returns the position of the first byte after which the text cannot become UTF-8 any more.
     fn first_wrong(bytes: &[u8]) -> Option<usize> {
         (1..=bytes.len()).find(|&end| {
             let part = bytes.get(..end).unwrap_or_default();
@@ -95,7 +95,7 @@ mod tests {
         }
     }
 
-    /// Autobahn's cases 6.4: the byte behind which a character cannot be one any more.
+    /// Autobahn's cases 6.4 fail at the byte after which a character cannot be valid any more.
     #[test]
     fn a_wrong_byte_fails_before_its_character_is_complete() {
         for (start, wrong) in [

@@ -167,7 +167,8 @@ mod tests {
         assert_ne!(stdout.id(), a.id());
         assert_eq!((logs.len(), logs.take_new().len()), (3, 3));
         assert!(open("missing/a.log", LogFormat::Json).is_err());
-        // One that nobody has any more may get another format, and never its number again.
+        // A log that is not used any more may be opened in another format, and never gets its
+        // number again.
         drop(a);
         let again = open("a.log", LogFormat::Combined).expect("a log");
         assert!(again.id() > b.id());

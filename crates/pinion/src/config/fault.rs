@@ -158,7 +158,7 @@ mod tests {
     }
 
     proptest! {
-        /// However long lines are, and whatever is in them.
+        /// This holds for lines of any length and with any content.
         #[test]
         fn an_index_finds_the_same_places(
             text in "([a-c\u{f6}\u{20ac}\u{1f600}]{0,400}\n?){0,6}",

@@ -632,7 +632,7 @@ mod tests {
         (text.to_owned(), format!("\"{text}\""))
     }
 
-    /// The one table of a file whose only key this is.
+    /// Reads a file whose only key is in this line, and returns its table.
     fn only(table: Table, line: &str) -> Low {
         let text = format!("{}\n{line}\n", table.header());
         let (tables, faults) = read(&text, Path::new("pinion.toml")).expect("TOML");
@@ -672,8 +672,9 @@ mod tests {
         }
     }
 
-    /// As many sites as a file can name, each in a line and in lines of its own: nobody waits for a
-    /// look at all that is before each value.
+    /// A file has the maximum number of sites, each in lines of its own, and another file has as
+    /// many hosts in one line. Both are read without a noticeable delay: the position of a value is
+    /// found without a search through all lines before it.
     #[test]
     fn a_file_of_the_largest_size_is_read_at_once() {
         let sites = 100_000;

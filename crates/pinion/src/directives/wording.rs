@@ -221,7 +221,8 @@ mod tests {
         }
     }
 
-    /// Who reads the help of a command is not helped by what its flags do elsewhere.
+    /// A user who reads the help of a command does not need the effects that its flags have
+    /// elsewhere.
     #[test]
     fn no_flag_speaks_of_another_verb() {
         for verb in verbs::ALL {

@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(head, "GET / HTTP/1.1\r\nhost: b.org\r\nX: y\r\n\r\n");
     }
 
-    /// What a client of the control socket sends for a command line is read as the same request.
+    /// A command line that a client of the control socket sends is read as the same request.
     #[test]
     fn a_request_that_is_sent_is_the_one_that_was_given() {
         for words in [

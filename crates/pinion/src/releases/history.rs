@@ -210,7 +210,7 @@ mod tests {
     use proptest::prelude::*;
     use std::fs;
 
-    /// `+a` publishes a, `-a` goes back to it.
+    /// Returns a history in which `+a` publishes a, and `-a` goes back to it.
     fn history(text: &str) -> History {
         let line = |word: &str| {
             let (act, digit) = word.split_at(1);
@@ -229,13 +229,14 @@ mod tests {
     fn the_way_back() {
         assert_eq!(stack("", None), "");
         assert_eq!(stack("+a +b +c", Some('c')), "abc");
-        // Twice back is two back, and what is published then lies on top of that.
+        // Two rollbacks go back two releases, and the next published release follows the one that
+        // is then current.
         assert_eq!(stack("+a +b +c -b", Some('b')), "ab");
         assert_eq!(stack("+a +b +c -b -a", Some('a')), "a");
         assert_eq!(stack("+a +b +c -a +d", Some('d')), "ad");
-        // Forward again, to what is not on the way.
+        // A rollback may lead forward again, to a release that is not on the way back.
         assert_eq!(stack("+a +b +c -a -c", Some('c')), "ac");
-        // An old one published again is a new step.
+        // An old release that is published again is a new step.
         assert_eq!(stack("+a +b +a", Some('a')), "aba");
         assert_eq!(stack("+a +a", Some('a')), "a");
     }

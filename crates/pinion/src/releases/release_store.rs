@@ -285,9 +285,9 @@ mod tests {
     fn the_newest_stay() {
         assert_eq!(kept("+a +b +c +d +e +f", 5), "fedcb");
         assert_eq!(kept("+a +b +c", 5), "cba");
-        // Never the current one and the one before.
+        // The current release and the previous one are never removed.
         assert_eq!(kept("+a +b +c", 1), "cb");
-        // The one before is what a step back leads to, whatever is newer.
+        // The previous release is the one that a step back leads to, whatever is newer.
         assert_eq!(kept("+a +b +c +d -a +e", 2), "ea");
         assert_eq!(kept("+a +b +c +d -a +e", 3), "ead");
     }

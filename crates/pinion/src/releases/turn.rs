@@ -265,7 +265,7 @@ mod tests {
         assert!(failure.reason().expect("a reason").contains("only one release"));
         assert_eq!(turn.find(&Back::Prefix("cccc".to_owned())).expect("found"), id('c'));
         drop(turn);
-        // What is gone from the shelf is no step.
+        // A release whose file is missing is no step.
         fs::remove_file(folder.file(&id('a'))).expect("removed");
         let turn = folder.turn(&GO_ON).expect("a turn");
         let failure = turn.find(&Back::Steps(1)).expect_err("nothing there");
@@ -277,7 +277,7 @@ mod tests {
         let scratch = Scratch::new();
         let folder = folder(&scratch, "ab");
         folder.turn(&GO_ON).expect("a turn").switch_to(&id('a'), Act::Publish).expect("switched");
-        // Killed after its link was switched, and one before.
+        // One process was killed after it had switched its link, and another one before.
         fs::remove_file(folder.current_link()).expect("removed");
         symlink(ReleaseFolder::target(&id('b')), folder.current_link()).expect("a link");
         let left = scratch.0.join(".current.pinion.1-0.tmp");

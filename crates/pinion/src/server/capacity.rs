@@ -477,7 +477,7 @@ mod tests {
                     let bound = capacity.bound_bytes(load.workers, load.io);
                     assert!(bound <= memory_bytes / 4, "{line}: {bound} of {mebibytes} MiB");
                     assert_ne!(capacity.fit, MemoryFit::Exceeded);
-                    // What there is, is used: the steps are small.
+                    // The available memory is used, because the steps are small.
                     let is_used = bound >= memory_bytes / 4 / 20 * 19;
                     assert_eq!(capacity.fit == MemoryFit::Shrunk, capacity.fit != MemoryFit::Whole);
                     assert!(is_used || capacity.fit == MemoryFit::Whole, "{line}: {bound}");
@@ -500,7 +500,7 @@ mod tests {
         assert_eq!(capacity.fit, MemoryFit::Exceeded);
         let vms = 2 * set.vm_memory_bytes as u64;
         assert!(capacity.bound_bytes(2, Io::Epoll) > vms + (100 << 20));
-        // Where everything is set nothing is to be said.
+        // If all values are set, there is nothing to report.
         let load = Load { scripts: &[], ..load };
         let Ok(capacity) = Capacity::new(&serve, 1 << 20, load) else { panic!("{load:?}") };
         assert_eq!(capacity.fit, MemoryFit::Whole);

@@ -288,12 +288,12 @@ mod tests {
         let congestion = CongestionControl::Bbr;
         let bbr = [Listen { congestion, ..tls(1, Some("ca"), all) }, tls(2, None, one)];
         assert_eq!(waiting(&bbr), ["[[listen]] quic-congestion"]);
-        // One more, that stands before.
+        // A further listener comes before the others.
         let more = [tls(0, None, all), tls(1, None, all), tls(2, None, one)];
         assert_eq!(waiting(&more), ["[[listen]] client-ca", "[[listen]] tls"]);
-        // Of another address there is nothing to compare with.
+        // A listener with another address has no counterpart to compare with.
         assert_eq!(waiting(&[tls(3, None, one), tls(2, None, one)]), ["[[listen]] tls"]);
-        // One that is written nowhere, as a server with sites has it.
+        // A server with sites has a listener that is not written in its file.
         let unwritten = [tls(1, Some("ca"), all), tls(2, None, one), Listen::UNCONFIGURED];
         assert_eq!(waiting(&unwritten), ["[[listen]] address"]);
     }

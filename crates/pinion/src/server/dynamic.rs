@@ -116,7 +116,7 @@ impl Dynamic {
         }
     }
 
-    /// Does the due work beside requests.
+    /// Does the background work that is due.
     #[inline]
     pub(crate) fn pass(&mut self, connections: &mut Connections<'_>) {
         self.scripts.pass(connections);
@@ -145,7 +145,7 @@ impl Dynamic {
         self.scripts.stop();
     }
 
-    /// Returns whether work beside requests has not come to its end.
+    /// Returns whether background work has not come to its end.
     pub(crate) fn is_busy(&self) -> bool {
         self.scripts.is_busy()
     }

@@ -342,7 +342,7 @@ mod tests {
         Listen { address: Address::parse(text).expect("an address"), ..Listen::UNCONFIGURED }
     }
 
-    /// URLs of a listener of QUIC, or why there is none.
+    /// Returns the URLs of a QUIC listener, or the reason why there is none.
     fn quic(text: &str) -> Result<Vec<String>, String> {
         let listen = Listen { kind: ListenKind::Quic, ..http(text) };
         match bind_quic(&[listen], 2, &mut PassedSockets::default()) {

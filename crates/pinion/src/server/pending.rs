@@ -258,7 +258,7 @@ mod tests {
     use std::fs;
     use std::sync::Arc;
 
-    /// What the vectors have, counted from outside.
+    /// Returns the bytes that the vectors have, counted from outside.
     fn capacity_bytes(pending: &Pending) -> usize {
         let of = |list: &AnswerList| list.answers.capacity() * 48 + list.records.capacity();
         let lists: usize = pending.lists.iter().map(of).sum();
@@ -276,7 +276,7 @@ mod tests {
         result
     }
 
-    /// A record of `bytes` bytes; the other texts and the numbers take 104.
+    /// Adds a record of `bytes` bytes; the other texts and the numbers take 104.
     fn add(pending: &mut Pending, logger: &mut Logger, slot: u32, bytes: usize) {
         let path = [b'x'; 2048];
         let target = Text::from(&path[..bytes - 104]);
@@ -296,8 +296,8 @@ mod tests {
     fn what_is_held_back_stays_below_its_bound() {
         with_log("bound", |logger| {
             let mut pending = Pending::default();
-            // Many clients that do not read, each with one answer: 304 bytes, 48 beside it, and
-            // 52 for the list.
+            // Each of many clients that do not read has one response: 304 bytes for its record, 48
+            // in addition, and 52 for the list.
             for slot in 0..20_000 {
                 add(&mut pending, logger, slot, 304);
                 assert_eq!(pending.held_bytes, capacity_bytes(&pending));
@@ -305,7 +305,7 @@ mod tests {
             }
             let held = waiting(&pending);
             assert!((2300..2500).contains(&held), "{held}");
-            // One that goes on asking takes what there is, and no more.
+            // A client that continues to send requests gets all memory that is left, and no more.
             for slot in 0..20_000 {
                 pending.finish(logger, slot, 0);
             }
@@ -315,15 +315,15 @@ mod tests {
                 assert!(pending.held_bytes <= PENDING_MAX_BYTES);
             }
             assert_eq!(pending.held_bytes, capacity_bytes(&pending));
-            // Its place doubles, and has room for that once.
+            // Its buffer doubles its size, and has room for that once.
             assert!(waiting(&pending) * 304 > PENDING_MAX_BYTES / 4);
             pending.finish(logger, 7, 0);
             assert_eq!(capacity_bytes(&pending), FIRST_LISTS * 52);
         });
     }
 
-    /// The content that was sent is all of it but what of the queue has not left, whatever of a
-    /// long answer had left before its end was queued.
+    /// The number of sent bytes is the length of the content less the bytes that were left in the
+    /// queue, however much of a long response was sent before its end was queued.
     #[test]
     fn content_that_left_before_the_end_was_queued_counts() {
         const CONTENT: u64 = 200_000;

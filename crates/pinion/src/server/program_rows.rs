@@ -243,7 +243,7 @@ mod tests {
         let again = asked.map(|(name, path)| rows.add_script_program(&program(name, path)));
         assert_eq!(again, numbers);
         assert_eq!(names(&rows), ["sh", "sh.2", "cat"]);
-        // What no script is left for makes room for others, but not before.
+        // A row becomes free when no script has its program any more, but not before.
         let programs: Programs =
             [("sh".to_owned(), 0), ("cat".to_owned(), 2)].into_iter().collect();
         rows.add_use(0, programs.usage());
@@ -282,7 +282,7 @@ mod tests {
         rows.set_supervised(&[program("b", 0), program("a", 1)]);
         assert_eq!(state(&rows), [row("b", 1, 2), row("a", 0, 3)]);
         assert_eq!(rows.table().starts[0].nice, Some(1));
-        // A removed one makes room, and one that comes back is another one.
+        // A removed program frees its row, and one that comes back is another one.
         rows.set_supervised(&[secret, program("a", 1)]);
         rows.set_supervised(&[program("c", 0)]);
         let unused = rows.table().starts.remove(1);

@@ -79,7 +79,7 @@ mod tests {
         let socket = bind_unix(&path).expect("bound");
         files.add(&path).expect("added");
         drop(socket);
-        // Takes the place of one that nobody listens on any more.
+        // Another server replaces the socket, on which no process listens any more.
         let _others = bind_unix(&path).expect("bound");
         drop(files);
         assert!(path.exists(), "it is another server's");

@@ -184,7 +184,7 @@ fn tell(files: &CertificateFiles, certificate: &Certificate, is_own: bool, repor
 mod tests {
     use super::*;
 
-    /// RFC 9110 §4.2.2: 443 goes without saying, wherever it comes from.
+    /// A redirect omits port 443, whatever setting it comes from (RFC 9110 §4.2.2).
     #[test]
     fn a_redirect_names_the_port_that_is_not_the_usual_one() {
         for (given, bound, expected) in [

@@ -690,7 +690,7 @@ mod tests {
         assert_eq!(site.useless_content_flag(&ServedSource::Archive("a".into())), None);
     }
 
-    /// Also where nothing says where to listen.
+    /// This also holds if no address is configured.
     #[test]
     fn what_is_said_of_listeners_holds_for_the_one_that_is_not_written() {
         let serve = served("pinion serve --proxy-protocol 10.0.0.0/8");
@@ -764,7 +764,7 @@ mod tests {
         assert_eq!(serve.tls.hsts.as_deref(), Some("max-age=86400"));
         let canonical = CanonicalHost { host: "a.org".to_owned(), port: None };
         assert_eq!(serve.tls.canonical, Some(canonical));
-        // They do not go with --cert.
+        // These flags cannot be used with --cert.
         let own = served("pinion serve site --tls 443 --tls-self rsa2048 --state s");
         assert_eq!(own.tls.state, Some("s".into()));
         let own_certificate = Certificates::SelfSigned { key: SelfSignedKey::Rsa2048 };
@@ -792,7 +792,7 @@ mod tests {
         assert!(
             twice.and_then(|failure| failure.reason()).is_some_and(|why| why.contains("twice"))
         );
-        // It does not go with --cache-control.
+        // This flag cannot be used with --cache-control.
         let without = served("pinion serve site --no-cache-control");
         let tried = |flag: &&str| serve.low.given(flag) || without.low.given(flag);
         assert!(CONTENT_FLAGS.iter().all(tried), "every flag is tried");

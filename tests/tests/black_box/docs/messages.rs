@@ -64,7 +64,7 @@ impl Texts {
         if let Some(&is_explained) = known.get(&(text, is_cut)) {
             return is_explained;
         }
-        // A text that begins with a placeholder must not be explained by itself.
+        // A text that begins with a placeholder must not explain itself.
         known.insert((text, is_cut), false);
         let is_value = !text.trim().contains(' ') || OF_THE_SYSTEM.contains(&text);
         let is_explained = is_value

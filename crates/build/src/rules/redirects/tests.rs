@@ -307,7 +307,7 @@ proptest! {
     }
 }
 
-/// Whoever comes from another server learns what the line is here.
+/// A user who comes from another server learns how to write the line here.
 #[test]
 fn a_line_of_another_server_says_what_to_write() {
     let of = |server: &str, word: &str, rule: &str| {

@@ -1,4 +1,5 @@
-//! Bounds of memory: responses in brotli, requests that wait, responses that are not read.
+//! Tests of the limits of memory: responses in brotli, requests that wait, responses that are not
+//! read.
 
 use pinion_brotli::{BrotliEncoder, EncoderMemory, EncoderOperation};
 
@@ -23,7 +24,7 @@ fn run_with_decoders(brotli_decoders_max: usize) -> Run {
     Run::with(HttpClientSettings { brotli_decoders_max, ..HttpClientSettings::default() })
 }
 
-/// Starts a request that opens a connection, and returns it with its server and what was sent.
+/// Starts a request that opens a connection. Returns it with its server and the sent bytes.
 fn started(run: &mut Run, request: ClientRequest) -> (RequestId, Client, String) {
     let id = run.start(request);
     let (server, _) = run.accept();
@@ -99,7 +100,7 @@ fn brotli_that_was_not_asked_for_is_refused() {
     run.respond(server, &encoded_as("br", &brotli(b"text")));
     let error = run.error(id).expect("an error");
     assert!(error.contains("in brotli, which was not asked for"), "{error}");
-    // Who asks for it decodes it.
+    // A caller that requests brotli decodes it.
     let mut fields = OwnedFields::default();
     fields.push(b"accept-encoding", b"br");
     let (own, server, _) = started(&mut run, ClientRequest { fields, ..get(URL) });
@@ -136,16 +137,17 @@ fn requests_that_wait_are_bounded_for_each_site_and_in_all() {
         all.extend(ids);
     }
     let (others, error) = start_until_full(&mut run, 99);
-    // Each site has left less than one request takes.
+    // The memory that is left to each site is less than one request takes.
     assert!(others.len() < REQUEST_MEMORY_SITE_DIVISOR, "{}", others.len());
     assert!(error.contains("requests of all sites"), "{error}");
     all.extend(others);
     assert!(run.client().memory.bytes() <= bytes);
-    // All sites have as many. What one takes is what `REQUEST_MEMORY_MAX_BYTES` says.
+    // All sites have the same number. The memory of one request is as documented at
+    // `REQUEST_MEMORY_MAX_BYTES`.
     assert!(counts.iter().all(|count| *count == counts[0]), "{counts:?}");
     let each_bytes = run.client().memory.bytes() / all.len();
     assert!((2500..3500).contains(&each_bytes), "{each_bytes} bytes");
-    // One that ends makes room for one of its site.
+    // A request that ends makes room for another one of its site.
     run.client().close(all[0]);
     let (more, _) = start_until_full(&mut run, 0);
     assert_eq!(more.len(), 1);
@@ -176,7 +178,7 @@ fn responses_that_are_not_read_leave_no_room_for_more_requests() {
     };
     assert!(refused.to_string().contains("that are not read"), "{refused}");
     assert!((4..=6).contains(&ids.len()), "{} of 30 kB", ids.len());
-    // Those that wait are read to their end, and then there is room again.
+    // The waiting responses are read to their end, and then there is room again.
     for id in &ids {
         assert_eq!(run.read_all(*id).0.len(), 30_000);
         run.client().close(*id);

@@ -1,5 +1,5 @@
-//! Requests to applications behind FastCGI and SCGI. The wire formats have their own tests
-//! (`pinion_http`); here it is about connections.
+//! Tests of requests to applications with FastCGI and SCGI. The wire formats have their own tests
+//! (`pinion_http`); these are about connections.
 
 use super::*;
 use crate::limits::{BUSY_SOCKET_RETRY_MAX_MS, POOL_IDLE_TIMEOUT_MS, STDERR_KEPT_MAX_BYTES};
@@ -36,7 +36,7 @@ fn document(content: &str) -> Vec<u8> {
     record(STDOUT, format!("Content-Type: text/plain\r\n\r\n{content}").as_bytes())
 }
 
-/// Returns what the application has got of a request, as types and contents of records.
+/// Returns the records of a request that the application has received, as types and contents.
 fn received(run: &Run, server: Client) -> Vec<(u8, Vec<u8>)> {
     let mut bytes = Vec::new();
     run.network.read(server, 1 << 20, &mut bytes);
@@ -170,7 +170,7 @@ fn a_scgi_response_ends_with_its_connection() {
     run.end(&[id]);
 }
 
-/// An application that serves one request of a connection closes it behind the response.
+/// An application that serves one request of a connection closes it after the response.
 #[test]
 fn a_connection_that_is_not_kept_is_closed_by_the_application() {
     let mut run = Run::new(4);
@@ -209,7 +209,7 @@ fn a_request_that_is_not_wanted_is_aborted() {
     }
 }
 
-/// connect(2): a Unix socket whose queue is full says so at once. The server is there, so the
+/// connect(2) fails at once for a Unix socket whose queue is full. The server exists, so the
 /// request waits for it, but not for ever.
 #[test]
 fn a_full_queue_of_a_unix_socket_is_waited_for() {
@@ -233,7 +233,7 @@ fn a_full_queue_of_a_unix_socket_is_waited_for() {
     run.respond(server, &[document("late"), end()].concat());
     assert_eq!(run.read_all(id), (b"late".to_vec(), ReadOutcome::End));
     run.client().close(id);
-    // It stays full.
+    // The queue stays full.
     run.pass_until(run.now_ms() + POOL_IDLE_TIMEOUT_MS + 1000);
     let id = run.start(local());
     let due_ms = run.now_ms() + TIMEOUT_MS;

@@ -1,4 +1,4 @@
-//! TLS settings, which are made only when they are needed.
+//! Tests of TLS settings, which are made only when they are needed.
 
 use super::*;
 use crate::client_tls::ServerTrust;

@@ -1,4 +1,4 @@
-//! Content of requests that the server takes slowly, or not at all.
+//! Tests of request content that the server reads slowly, or not at all.
 
 use super::*;
 use crate::limits::SEND_LOOKS;
@@ -17,7 +17,8 @@ fn megabyte() -> RequestBody {
     RequestBody::Whole(vec![b'u'; 1 << 20].into())
 }
 
-/// Lets the server read this much each half of the time limit, and returns what it has got.
+/// Lets the server read this much in each half of the time limit. Returns the bytes that it has
+/// got.
 fn read_slowly(run: &mut Run, server: Client, step_bytes: usize, until_bytes: usize) -> usize {
     let mut read = Vec::new();
     while read.len() < until_bytes {
@@ -30,11 +31,12 @@ fn read_slowly(run: &mut Run, server: Client, step_bytes: usize, until_bytes: us
     read.len()
 }
 
-/// The time is one without progress, so an upload may take many times as long.
+/// The timeout is for a lack of progress, so an upload may take many times as long.
 #[test]
 fn an_upload_over_a_slow_path_goes_on() {
     let head_bytes = 200;
-    // All of it, but for what the kernel of the client keeps, and then the rest.
+    // The server first reads all of it but the bytes that the kernel of the client keeps, and then
+    // the rest.
     for window_bytes in [64 << 10, 2 << 20] {
         let mut run = Run::new(4);
         let begun_ms = run.now_ms();
@@ -74,7 +76,7 @@ fn pieces_over_a_slow_path_go_on() {
     run.end(&[id]);
 }
 
-/// A server that takes nothing any more has the time once more, and no longer.
+/// A server that stops reading has the whole time once more, and no longer.
 #[test]
 fn an_upload_that_stops_ends() {
     for (read_bytes, reason) in [(100_000, "took nothing"), (1 << 20, "no response within")] {
@@ -94,7 +96,7 @@ fn an_upload_that_stops_ends() {
     }
 }
 
-/// A small body has left at once: what counts is the wait for the response.
+/// A small body is sent at once, so the time is that of the wait for the response.
 #[test]
 fn a_server_that_is_silent_behind_a_small_body_has_its_time() {
     let mut run = Run::new(4);
@@ -110,7 +112,7 @@ fn a_server_that_is_silent_behind_a_small_body_has_its_time() {
     run.end(&[id]);
 }
 
-/// A request whose response comes in several pieces is looked at with each of them.
+/// Trailers are sent once, although a request is handled with each piece of its response.
 #[test]
 fn trailers_of_a_request_are_sent_once() {
     let mut run = Run::new(4);

@@ -6,7 +6,7 @@ use rustix::fs::Mode;
 
 use super::*;
 
-/// The completions of one wait.
+/// Waits once, and returns the completions.
 fn told(poller: &mut Epoll) -> Vec<Completion<OwnedFd>> {
     poller.wait(Some(10_000)).expect("a wait");
     std::iter::from_fn(|| poller.next()).collect()
@@ -44,7 +44,7 @@ fn a_listener_that_cannot_be_watched_is_a_failure_to_accept() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let at = listener.local_addr().expect("its address");
     listener.set_nonblocking(true).expect("set");
-    // What is always ready cannot be watched.
+    // A file that is always ready cannot be watched.
     let listeners = vec![Arc::new(listener.into()), Arc::new(none.expect("a device"))];
     let mut poller = Epoll::new(listeners).expect("epoll");
     let _client = TcpStream::connect(at).expect("a connection");
@@ -56,8 +56,8 @@ fn a_listener_that_cannot_be_watched_is_a_failure_to_accept() {
     assert_eq!(told.iter().filter(|completion| failed(completion)).count(), 1, "{told:?}");
 }
 
-/// epoll(7) reports EPOLLHUP for a socket whose sides have both ended, also while nobody reads: it
-/// is not broken, and what it has brought is there when somebody does.
+/// epoll(7) reports EPOLLHUP for a socket whose two directions have ended, even while no data is
+/// requested. Such a socket is not broken, and the next read still delivers its data.
 #[test]
 fn a_socket_whose_sides_have_ended_is_not_broken() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
@@ -71,7 +71,8 @@ fn a_socket_whose_sides_have_ended_is_not_broken() {
     poller.finish(0);
     far.write_all(b"content").expect("sent");
     far.shutdown(std::net::Shutdown::Write).expect("finished");
-    // It takes a moment until both ends are there; nothing is told, and nothing goes on for ever.
+    // It takes a moment until both ends have arrived. No completion is reported, and epoll does not
+    // report the socket again and again.
     poller.wait(Some(1000)).expect("a wait");
     assert!(poller.next().is_none());
     assert!(poller.sockets[0].parked);

@@ -220,7 +220,7 @@ mod tests {
                 }
             };
             let empty = [Vec::new(), Vec::new()];
-            // Behind the last there is time for all that waits.
+            // After the last pass there is time for all waiting results.
             for [before, within] in passes.iter().chain(std::iter::repeat_n(&empty, 1500)) {
                 arrive(&mut uring, before);
                 uring.begin_pass();

@@ -21,7 +21,7 @@ use crate::quic::made_settings;
 
 const ONE_WAY: Duration = Duration::from_millis(25);
 const TICK: Duration = Duration::from_millis(1);
-/// After so long without a datagram on its way, nothing follows.
+/// After this time without a datagram on its way, no further one follows.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// Datagrams on their way, each with the time when it arrives.
@@ -156,7 +156,7 @@ impl Path {
         self.server.1.as_mut().expect("a connection")
     }
 
-    /// The server sends so many bytes on a stream of its own, as fast as its window allows.
+    /// Makes the server send this many bytes on a stream of its own, as fast as its window allows.
     pub(crate) fn respond(&mut self, bytes: usize) {
         let stream = self.server().streams().open(Dir::Uni).expect("a stream");
         let content = vec![b'x'; bytes];
@@ -173,7 +173,7 @@ impl Path {
         });
     }
 
-    /// The client reads all that has arrived, in whatever order.
+    /// Makes the client read all data that has arrived, in any order.
     pub(crate) fn read(&mut self) {
         let Self { client: (_, connection, _), received, .. } = self;
         let mut readable: Vec<StreamId> = Vec::new();

@@ -1,4 +1,4 @@
-//! A session and rustls' own client, in memory.
+//! Tests of a session with rustls' own client, in memory.
 
 use std::io::{Read as _, Write as _};
 
@@ -10,16 +10,16 @@ use super::*;
 use crate::limits::SEAL_MAX_BYTES;
 use crate::tls::tests::{Made, client, server, tickets};
 
-/// Content behind which nobody reads.
+/// Content after which the session reads no further input.
 const LAST: &[u8] = b"the last";
 
-/// Both ends, and what the worker would have.
+/// A client and a session, with the buffers that a worker would have.
 struct Pair {
     client: ClientConnection,
     session: Box<ServerSession>,
     buffer: Vec<u8>,
     spare: Vec<u8>,
-    /// What the session has told.
+    /// The protocols that the session has reported, one for each finished handshake.
     begun: Vec<Inside>,
     content: Vec<u8>,
 }
@@ -40,7 +40,7 @@ impl Pair {
         }
     }
 
-    /// After a handshake.
+    /// Creates a pair whose handshake is over.
     fn open(version: &'static rustls::SupportedProtocolVersion) -> Self {
         let mut pair = Self::new(version);
         pair.talk(usize::MAX).unwrap();
@@ -59,7 +59,7 @@ impl Pair {
         })
     }
 
-    /// What the client has to send.
+    /// Returns the bytes that the client has to send.
     fn client_says(&mut self) -> Vec<u8> {
         let mut wire = Vec::new();
         while self.client.wants_write() {
@@ -68,7 +68,7 @@ impl Pair {
         wire
     }
 
-    /// What the session has to send, all of it.
+    /// Returns all bytes that the session has to send.
     fn session_says(&mut self) -> Vec<u8> {
         let mut wire = Vec::new();
         if self.session.has_records() {
@@ -95,7 +95,8 @@ impl Pair {
         content
     }
 
-    /// Until both have said what they have to, in pieces of `cut` bytes; what the client has read.
+    /// Exchanges data in pieces of `cut` bytes until neither side has more to send. Returns the
+    /// content that the client has read.
     fn talk(&mut self, cut: usize) -> Result<Vec<u8>, TlsFault> {
         let mut content = Vec::new();
         loop {
@@ -122,7 +123,7 @@ fn what_nobody_reads_is_not_opened() {
         assert_eq!(pair.take(&[&wire[..], &garbage].concat()), Ok(300));
         assert_eq!(pair.take(&garbage), Ok(300));
         assert_eq!(pair.content, LAST);
-        // The answer goes out in good order.
+        // The session can still send a response and its end.
         assert!(pair.session.seal(b"answer", &mut pair.spare));
         let mut back = pair.session_says();
         assert!(pair.session.close());
@@ -136,7 +137,7 @@ fn records_may_be_cut_anywhere() {
     for version in [&TLS12, &TLS13] {
         for cut in [1, 2, 3, 7, 100, 1000, usize::MAX] {
             let mut pair = Pair::new(version);
-            // It goes out right behind the handshake, in the same bytes.
+            // The content is sent directly after the handshake, in the same bytes.
             pair.client.writer().write_all(b"early").unwrap();
             pair.talk(cut).unwrap();
             assert_eq!((&pair.begun[..], &pair.content[..]), (&[Inside::Http2][..], &b"early"[..]));
@@ -151,7 +152,7 @@ fn records_may_be_cut_anywhere() {
             pair.client.send_close_notify();
             pair.talk(cut).unwrap();
             assert!(pair.session.is_ended());
-            // An answer may still go out, and then the end of it.
+            // The session can still send content, and then close_notify.
             assert!(pair.session.seal(b"last", &mut pair.spare) && pair.session.close());
             assert!(!pair.session.close(), "once");
             let wire = pair.session_says();
@@ -173,7 +174,7 @@ fn who_waits_has_no_buffer() {
             assert_eq!(pair.session.buffer_bytes(), 0, "{bytes}");
         }
         assert!(pair.spare.len() > SEAL_MAX_BYTES, "the worker has it");
-        // A record that is not whole is all there is.
+        // The session holds only the incomplete record.
         pair.client.writer().write_all(&[7; 1000]).unwrap();
         let wire = pair.client_says();
         pair.take(&wire[..500]).unwrap();
@@ -181,7 +182,8 @@ fn who_waits_has_no_buffer() {
     }
 }
 
-/// What is blocked must not hold what was made for more, since only its content is counted.
+/// A session that cannot send must not keep a buffer that was made for more content, since only the
+/// content is counted.
 #[test]
 fn who_is_blocked_holds_little() {
     let mut pair = Pair::open(&TLS13);
@@ -192,7 +194,7 @@ fn who_is_blocked_holds_little() {
     pair.session.hold(&mut pair.spare);
     assert_eq!(pair.spare.len(), 70_000);
     assert!(pair.session.buffer_bytes() < 100);
-    // A part of it leaves.
+    // A part of the records is sent.
     let mut first = Vec::new();
     pair.session.send(|parts| {
         first.extend_from_slice(&parts[0][..10]);
@@ -202,7 +204,7 @@ fn who_is_blocked_holds_little() {
     assert_eq!(pair.client_reads(&[first, rest].concat()), b"answer");
 }
 
-/// RFC 8446 §4.6.3.
+/// A client may renew its keys (RFC 8446 §4.6.3).
 #[test]
 fn keys_are_renewed() {
     let mut pair = Pair::open(&TLS13);
@@ -214,7 +216,7 @@ fn keys_are_renewed() {
     assert_eq!(pair.talk(1).unwrap(), b"answer");
 }
 
-/// The answer to what breaks the rules is one alert, and then nothing.
+/// A client that breaks the rules gets one alert, and nothing more.
 #[test]
 fn faults() {
     for (begins, input) in [
@@ -236,7 +238,7 @@ fn faults() {
     }
 }
 
-/// A handshake that goes on and on is ended, whatever it is made of.
+/// A handshake that does not come to its end is aborted, whatever its messages are.
 #[test]
 fn a_handshake_has_its_limit() {
     let mut pair = Pair::new(&TLS13);

@@ -9,7 +9,7 @@ use pinion_gateway::upstream::UpstreamHost;
 use pinion_gateway::upstream_group::{ActiveChecks, AttemptLimits, PassedFields};
 use std::path::Path;
 
-/// The mount of a file with these lines, and what is wrong with it at which place.
+/// Reads a file with these lines, and returns its mount, or its error and the position of this.
 fn read(lines: &str) -> Result<Mount, (String, TextPlace)> {
     let text = format!("[[site]]\n[[site.mount]]\n{lines}\n");
     let (tables, faults) = tables::read(&text, Path::new("pinion.toml")).expect("TOML");
@@ -35,7 +35,7 @@ fn a_mount_has_defaults() {
     let upstream = mount.upstreams().expect("servers").servers().next().expect("a server").upstream;
     assert_eq!(upstream.host, UpstreamHost::Client);
     assert_eq!(upstream.timeout_ms, limits::UPSTREAM_TIMEOUT_MS);
-    // The table of directives says the same as the limits.
+    // The defaults in the table of directives are those of the limits.
     let checked = read("proxy = \"http://a\"\nhealth-path = \"/up\"\nbuffer-uploads = true");
     let options = checked.expect("a mount").upstreams().expect("servers").options().clone();
     let expected = ActiveChecks {
@@ -148,7 +148,7 @@ fn contradictions_are_found_where_they_stand() {
     }
 }
 
-/// What a value is of itself is said by the table of keys.
+/// Each single value is checked by the table of keys.
 #[test]
 fn values_are_checked() {
     for (line, message) in [

@@ -140,7 +140,7 @@ mod tests {
         });
         let count = |rule| *requests.shard(&(rule, CLIENT)).get(&(rule, CLIENT)).unwrap_or(&0);
         assert_eq!(count(1), 3, "numbers go on behind the last one");
-        // A second rule is met by a request that goes on.
+        // A second rule applies to a request that continues.
         open.insert(numbers[0], vec![counted(2)]);
         assert_eq!((count(1), count(2)), (3, 1));
         open.ended(numbers[0]);

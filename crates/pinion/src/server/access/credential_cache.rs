@@ -117,10 +117,10 @@ mod tests {
             cache.insert(digest(number), number);
         }
         assert_eq!(cache.lock().len(), CREDENTIALS_MAX);
-        // The oldest have gone.
+        // The oldest entries have been removed.
         assert!(!cache.is_verified(&digest(4), many));
         assert!(cache.is_verified(&digest(5), many) && cache.is_verified(&digest(many), many));
-        // What has expired goes first.
+        // Expired entries are removed first.
         cache.insert(digest(many + 5), many + 5 + CREDENTIAL_CACHE_MS);
         assert_eq!(cache.lock().len(), 1);
     }

@@ -109,7 +109,7 @@ mod tests {
         Developer { version: 1, wants_page }
     }
 
-    /// The field lines, the length and the pieces of a response.
+    /// Returns the field lines, the length and the number of pieces of a response.
     fn adapted(developer: Developer, answer: &Prepared<'_>) -> (String, Option<u64>, usize) {
         developer.adapt(answer, |answer| {
             let lines = String::from_utf8(answer.shared.h1.to_vec()).expect("text");
@@ -139,11 +139,11 @@ mod tests {
         let (lines, length, pieces) = adapted(developer(true), &answer);
         assert_eq!((length, pieces), (Some(10 + end), 2));
         assert!(lines.contains("no-store") && !lines.contains("max-age"), "{lines}");
-        // What a script of a page asks for stays what it is.
+        // Content that a script of a page requests is not changed.
         let (lines, length, pieces) = adapted(developer(false), &answer);
         assert_eq!((length, pieces), (Some(10), 1));
         assert!(lines.contains("no-cache") && lines.contains("Vary"), "{lines}");
-        // An error stays what nobody stores.
+        // An error page keeps the field that forbids to store it.
         let error = SharedFields::h1(b"Cache-Control: no-store\r\n");
         let (lines, ..) = adapted(developer(false), &Prepared { shared: error, ..answer });
         assert_eq!(lines, "Cache-Control: no-store\r\n");

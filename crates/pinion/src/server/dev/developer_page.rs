@@ -212,7 +212,7 @@ mod tests {
             let error = SourceError::new(message, read);
             assert_eq!((&*error.message, error.position), (message, None));
         }
-        // A stack says where a message without a place comes from.
+        // The stack shows the origin of a message without a position.
         let error = SourceError::new("too bad\nstack traceback:\n\tmain.lua:3: in x", read);
         assert_eq!((&*error.message, error.position.as_deref()), ("too bad", Some("main.lua:3")));
         let error = SourceError::new("GET /a: main.lua:1: bad\nstack", read);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a message and a source are, the page has the same elements.
+        /// Whatever a message and a source contain, the page has the same elements.
         #[test]
         fn everything_is_text(message in "(?s).{0,60}", source in "(?s).{0,60}") {
             let open = |text: &str| text.matches('<').count();

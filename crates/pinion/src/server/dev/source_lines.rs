@@ -157,7 +157,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a message and a source are.
+        /// This holds for any message and any source.
         #[test]
         fn nothing_panics(message in ".{0,80}", source in ".{0,80}", line in 0usize..9) {
             for found in positions(&message) {

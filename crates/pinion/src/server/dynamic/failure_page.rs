@@ -198,7 +198,8 @@ mod tests {
         assert_eq!(text(with_text(b"500\n", "abc", Some("<b>"))), "500\nError abc\n\n<b>\n");
     }
 
-    /// The form depends on the media type of what is sent, not on that which the client prefers.
+    /// The form depends on the media type of the sent content, not on the one that the client
+    /// prefers.
     #[test]
     fn a_page_of_the_site_gets_the_id_if_it_is_html_or_text() {
         let with_id = |media_type: &'static str, format| {

@@ -40,7 +40,7 @@ impl Drop for TestFolder {
     }
 }
 
-/// What is found for a path, in words.
+/// Describes in words the result for a path.
 fn found(live: &LiveFiles, path: &str) -> String {
     match live.find(path.as_bytes()) {
         LiveOutcome::Nothing => "nothing".to_owned(),
@@ -124,7 +124,7 @@ mod any_path {
     use proptest::prelude::*;
 
     proptest! {
-        /// What is found is a file below the folder, by one name, and no other path has it.
+        /// A result is a file below the folder, by one name that no other path has.
         #[test]
         fn only_clean_paths_have_files(rest in "(/|[.]|a|\\\\|\n|\u{7f}|x[.]txt){0,8}") {
             let path = format!("/m{rest}");

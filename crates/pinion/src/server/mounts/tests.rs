@@ -59,9 +59,8 @@ fn a_path_has_one_mount() {
     assert_eq!(twice(&["*.a", "/a", "*.a"]).as_deref(), Some("*.a"));
 }
 
-/// Mounts are before files, however a client spells a path: a request whose path leads the
-/// archive to a key that is the path of a mount or lies below it is never responded to from the
-/// archive.
+/// Mounts come before files, however a client spells a path: if the archive would find a key that
+/// is the path of a mount or is below it, the response never comes from the archive.
 mod any_spelling {
     use super::*;
     use proptest::prelude::*;
@@ -118,7 +117,7 @@ mod any_spelling {
         })
     }
 
-    /// What may stand between two segments and changes nothing for the archive, or something.
+    /// Texts between two segments that change nothing for the archive, or something.
     const BETWEEN: [&str; 8] =
         ["/./", "/%2E/", "/x/../", "/x/%2e./", "//", "%2F", "/a/b/../../", "/.%2e/"];
 

@@ -29,7 +29,7 @@ impl Disk {
         SentFolders::new(named.iter().map(folder).collect())
     }
 
-    /// Returns what is found, in words.
+    /// Describes the result in words.
     fn found(&self, folders: &SentFolders, named: &FileReference) -> String {
         match folders.file(named) {
             Ok(file) => String::from_utf8(file.path).expect("text"),

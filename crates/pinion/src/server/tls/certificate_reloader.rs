@@ -338,7 +338,7 @@ mod tests {
         }
     }
 
-    /// Between the two sites are built.
+    /// The sites are built between these two steps.
     #[test]
     fn what_changes_after_it_was_read_and_before_the_thread_starts_is_taken_up() {
         let id = std::process::id();

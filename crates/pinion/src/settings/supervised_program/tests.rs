@@ -1,4 +1,4 @@
-//! What a `[[program]]` means. Everything is read from text, as a file has it.
+//! Tests of the meaning of a `[[program]]`. All of them read text, as in a file.
 
 use super::*;
 use crate::config;
@@ -78,7 +78,8 @@ fn every_key_is_a_setting() {
     assert_eq!((dotted.resource_limits.len(), &dotted), (1, &below));
 }
 
-/// The accounts are looked up whoever runs this; whether the user may be changed is another matter.
+/// The accounts are looked up for any user who runs this test, whether or not this user may change
+/// to them.
 #[test]
 fn users_and_groups_are_found_by_name_and_number() {
     let of = |lines: &str| match read(lines) {
@@ -123,7 +124,7 @@ fn what_is_wrong_is_said_of_its_key() {
     }
 }
 
-/// They may be there later, so the program is right without them.
+/// The files may exist later, so a program is valid without them.
 #[test]
 fn files_that_are_missing_are_said_of_their_key() {
     for (lines, row, message) in [

@@ -117,7 +117,7 @@ fn table(text: &str) -> Table {
     read(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// What was left out, each as `place message`.
+/// Returns the settings that were left out, each as `place message`.
 fn left_out(converted: &Converted) -> Vec<String> {
     let leftovers = converted.draft.leftovers();
     leftovers.iter().map(|Leftover { place, message, .. }| format!("{place} {message}")).collect()
@@ -130,7 +130,7 @@ fn names(converted: &Converted, parts: &[(&str, &str)]) {
         let has_it =
             |text: &String| text.starts_with(&format!("{place} ")) && text.contains(message);
         assert!(left_out.iter().any(has_it), "{place} {message}: {left_out:#?}");
-        // The file says it, too.
+        // The written file lists them, too.
         let in_file =
             |line: &str| line.starts_with(&format!("# {place}: ")) && line.contains(message);
         assert!(converted.text.lines().any(in_file), "{place} {message}: {}", converted.text);

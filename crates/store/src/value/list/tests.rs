@@ -28,7 +28,7 @@ fn check(list: &ListValue, model: &VecDeque<Vec<u8>>) {
     }
 }
 
-/// One of a few elements, so that some are equal, of all kinds of lengths.
+/// Returns one of a few elements of all kinds of lengths, so that some are equal.
 fn element(choice: u16) -> Vec<u8> {
     const LENGTHS: [usize; 8] = [0, 1, 20, 127, 128, 300, 4000, 9000];
     let length = LENGTHS[usize::from(choice) % LENGTHS.len()];

@@ -54,7 +54,7 @@ fn responses_say_who_may_read_them() {
          Access-Control-Allow-Credentials: true\r\nVary: Origin\r\n\
          Access-Control-Expose-Headers: X-Total\r\n"
     );
-    // What a script or another server says about it is taken away.
+    // CORS fields that a script or another server has set are removed.
     let refused =
         with_head("GET", "Origin: https://b.test\r\n", |head| policy.response_fields(head));
     assert!(refused.starts_with("Vary: Origin\r\n"), "{refused}");

@@ -86,7 +86,7 @@ fn a_file_is_covered_by_all_its_names_and_covers_nothing_beside_it() {
     assert!(covers("/report.pdf", "/report.pdf") && !covers("/report.pdf", "/report"));
 }
 
-/// Spells a byte in one of the ways that some server takes for the same.
+/// Spells a byte in one of the ways that some server treats as the same.
 fn spelled(byte: u8, way: u8) -> String {
     let plain = char::from(byte);
     match way {
@@ -100,7 +100,7 @@ fn spelled(byte: u8, way: u8) -> String {
 }
 
 proptest! {
-    /// Whatever is done to the spelling of a path below a scope, it is covered.
+    /// However a path below a scope is spelled, it is covered.
     #[test]
     fn every_spelling_is_covered(
         segments in prop::collection::vec("[a-z][a-z0-9]{0,3}", 1..4),
@@ -136,7 +136,7 @@ proptest! {
         prop_assert!(covers(&scope, &path), "{} and {}", path, scope);
     }
 
-    /// A path that reads in one way only is read like any other.
+    /// A path with only one reading has the same result as any other.
     #[test]
     fn the_short_way_is_the_long_way(
         scope in "(/[a-c.]{1,3}){0,3}/?",

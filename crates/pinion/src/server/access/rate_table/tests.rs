@@ -53,7 +53,7 @@ fn clients_and_scopes_do_not_disturb_each_other() {
     assert_eq!(table.admit(&limit, (1, client(0)), now_ns + SECOND_NS), Ok(()));
 }
 
-/// What is known of a client is forgotten once it makes no difference.
+/// The state of a client is forgotten once it makes no difference.
 #[test]
 fn a_place_of_an_earlier_client_is_free() {
     let limit = RateLimit::new(1, SECOND_NS, 1).expect("a limit");

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::{fs, process};
 
-/// Everything by which a file can have other names than its own.
+/// Files with everything that gives a file further names.
 const FILES: &[&str] = &[
     "index.html",
     "about.html",
@@ -34,7 +34,7 @@ const FILES: &[&str] = &[
     "app.html",
 ];
 
-/// Pages for what is missing: they have no path of their own, and are sent for any other one.
+/// Pages for missing files: they have no path of their own, and are sent for any other one.
 const HIDDEN: &[&str] = &["docs/_200.html", "area/_wildcard.html"];
 
 const REDIRECTS: &str = "/way/* /admin/:splat 200\n/team /about/team 200\n/old /about 301\n\
@@ -75,7 +75,7 @@ impl Site {
         self.layout.view(&self.bytes)
     }
 
-    /// Returns the status and the tag of the content that a path gets, and the rules that are met.
+    /// Returns the status and the tag of the content of a path, and the rules that apply.
     fn get_path(&self, rules: &AccessRules, path: &str) -> Option<(u16, Vec<u8>, RuleSet)> {
         let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\n\r\n");
         let mut storage = HeadStorage::new();
@@ -107,7 +107,7 @@ fn escaped(path: &str) -> String {
     String::from_utf8(text).expect("ASCII")
 }
 
-/// A rule for each of these paths, which may be written in any way.
+/// Makes a rule for each of these paths, in any spelling.
 fn rules_for(paths: &[String]) -> AccessRules {
     let rule = |path: &String| AccessRule {
         scope: PathScope::new(path),
@@ -119,7 +119,7 @@ fn rules_for(paths: &[String]) -> AccessRules {
     rules.with_single_page(&Site::get().archive())
 }
 
-/// Rules are the same after a reload wherever they stand then.
+/// After a reload, rules are found again in any order.
 #[test]
 fn rules_are_found_again_after_a_reload() {
     let rules = |numbers: &[u64]| {
@@ -151,8 +151,8 @@ fn scopes() -> Vec<String> {
     paths
 }
 
-/// The law: whatever is sent for a path, every rule that covers the file is asked, as it is for
-/// the path of that file itself.
+/// Whatever is sent for a path, every rule that covers the file is checked, as for the path of that
+/// file itself.
 fn assert_law(path: &str) -> Result<(), TestCaseError> {
     static BY_TAG: OnceLock<BTreeMap<Vec<u8>, &str>> = OnceLock::new();
     static RULES: OnceLock<AccessRules> = OnceLock::new();
@@ -184,7 +184,7 @@ fn all_files_have_contents_of_their_own() {
     assert_eq!(Site::get().files_by_tag().len(), FILES.len() - HIDDEN.len());
 }
 
-/// Paths of which it is known by which way they lead to a file.
+/// For each of these paths it is known in which way they lead to a file.
 #[test]
 fn every_way_to_a_file_is_checked() {
     let paths = ["/admin", "/about.html", "/favicon.svg", "/app.html"];
@@ -219,7 +219,7 @@ fn every_way_to_a_file_is_checked() {
     }
 }
 
-/// A page for what is missing in a folder is a part of the folder, whatever leads to it.
+/// The page for missing files of a folder is a part of the folder, whatever leads to it.
 #[test]
 fn pages_for_what_is_missing_belong_to_their_folder() {
     let rules = rules_for(&["/docs".to_owned()]);
@@ -237,7 +237,7 @@ fn pages_for_what_is_missing_belong_to_their_folder() {
     }
 }
 
-/// The set of all rules has a place for each of the most that there can be.
+/// The set of all rules has room for the maximum number of rules.
 #[test]
 fn a_site_can_have_the_most_rules() {
     let paths: Vec<String> = (0..RULES_MAX).map(|number| format!("/{number}")).collect();
@@ -298,7 +298,7 @@ proptest! {
     }
 }
 
-/// The same for all paths that files have in this archive, without any chance.
+/// The same holds for all paths that files have in this archive, without random input.
 #[test]
 fn no_key_leads_around_a_rule() {
     let archive = Site::get().archive();

@@ -171,7 +171,8 @@ fn requests_whose_job_has_failed_are_to_come_later() {
     }
 }
 
-/// A reload reads all files again. What was verified with the same content counts, nothing else.
+/// A reload reads all files again. Passwords that were verified with the same content stay
+/// verified, and no others.
 #[test]
 fn a_password_stays_verified_as_long_as_the_content_of_its_file_is_the_same() {
     let shared = shared();

@@ -6,7 +6,7 @@ use pinion_store::client::Client;
 use pinion_store::settings::Settings;
 use std::cell::Cell;
 
-/// The pages of a store, and how often fields were made.
+/// The pages of a store, and the number of times that fields were made.
 struct Case {
     pages: StoredPages,
     client: Client,
@@ -48,7 +48,7 @@ impl Case {
     }
 }
 
-/// Looks at the form that a client gets which accepts these codings.
+/// Calls a function with the form for a client that accepts these codings.
 fn with_form<R>(page: &StoredPage, accepts: &str, look: impl FnOnce(PageForm<'_>) -> R) -> R {
     let text = format!("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: {accepts}\r\n\r\n");
     let mut storage = HeadStorage::new();
@@ -79,7 +79,7 @@ fn a_path_has_a_key() {
     is("/b", "/", Some("p:b"));
 }
 
-/// Whatever a value is, what its responses need is made once for it.
+/// Whatever a value is, the data that its responses need is made once for it.
 #[test]
 fn forms_are_made_once_for_each_value() {
     for bytes in [10, 1024, 1025, 60_000, 100_000] {

@@ -1,8 +1,8 @@
-//! What uWSGI does with ini files: folders, sections, placeholders, sockets.
+//! Tests of the ini files of uWSGI: folders, sections, placeholders, sockets.
 
 use super::*;
 
-/// The tables of a file with these lines, and what was left out.
+/// Returns the tables for a file with these lines, and the settings that were left out.
 fn ini(lines: &[&str]) -> (Table, Converted) {
     let text = format!("[uwsgi]\n{}\n", lines.join("\n"));
     let converted = converted("/etc/uwsgi/shop.ini", &text);

@@ -1,5 +1,5 @@
-//! What holds for every file: an error, or a configuration that Pinion takes and that says what the
-//! draft says.
+//! Tests that hold for every file: the result is an error, or a configuration that Pinion accepts
+//! and that has the content of the draft.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn hostile() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Names of members that mean something, and others.
+/// Names of members that have a meaning, and others.
 fn member() -> impl Strategy<Value = String> {
     let known = vec![
         "listeners",
@@ -94,7 +94,7 @@ fn node() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A configuration that has what is needed, so that the rest is looked at.
+/// A configuration that has all required members, so that the others are read.
 fn unit() -> impl Strategy<Value = String> {
     let route = (
         prop::option::of(prop_oneof![hostile(), Just("/a/*".to_owned()), Just("*.php".to_owned())]),
@@ -198,7 +198,7 @@ fn ini() -> impl Strategy<Value = String> {
     lines.prop_map(|lines| format!("[uwsgi]\nmodule = m\n{}", lines.concat()))
 }
 
-/// Returns what TOML says of a draft.
+/// Returns the TOML tables that a draft stands for.
 fn meant(draft: &ConfigurationDraft) -> Table {
     let mut root = Table::new();
     for table in draft.tables.iter().filter(|table| table.has_keys() || table.header == "[[site]]")
@@ -254,7 +254,7 @@ fn holds(name: &str, text: &str) -> Result<(), TestCaseError> {
     let read = read(&text);
     let read = read.map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
     prop_assert_eq!(&read, &meant(&draft), "{}", text);
-    // Paths of mounts and of live folders are there once.
+    // Each path of a mount and of a live folder exists once.
     for site in read["site"].as_array().into_iter().flatten() {
         let mounts = site.get("mount").and_then(Value::as_array).into_iter().flatten();
         let mut paths: Vec<&str> =

@@ -1,8 +1,8 @@
-//! What another server has refused is refused still, or is named as open.
+//! Tests that requests which another server refused are still refused, or are named as open.
 
 use super::*;
 
-/// What is open now, each as `place message`.
+/// Returns the paths that are open now, each as `place message`.
 fn open(converted: &Converted) -> Vec<String> {
     let leftovers = converted.draft.leftovers();
     let open = leftovers.iter().filter(|leftover| leftover.opens);
@@ -58,7 +58,7 @@ const STEPS: [(&str, &str, &[&str]); 17] = [
         r#"[{"path": "/", "deny": ["10.0.0.0/8", "::1"]}]"#,
         &[],
     ),
-    // Networks that may, and all others may not.
+    // Some networks are allowed, and all others are not.
     (
         r#"{"match": {"uri": "/b/*", "source": ["10.0.0.0/8", "!10.1.0.0/16"]},
             "action": {"pass": "applications/b"}},
@@ -66,7 +66,7 @@ const STEPS: [(&str, &str, &[&str]); 17] = [
         r#"[{"path": "/b", "allow": ["10.0.0.0/8"], "deny": ["10.1.0.0/16"]}]"#,
         &[],
     ),
-    // Two steps of one path.
+    // Two steps have the same path.
     (
         r#"{"match": {"uri": "/a/*", "source": "10.1.0.0/16"}, "action": {"return": 403}},
            {"match": {"uri": "/a/*", "source": "!10.0.0.0/8"}, "action": {"return": 403}},
@@ -81,7 +81,7 @@ const STEPS: [(&str, &str, &[&str]); 17] = [
         r#"[{"path": "/a", "allow": ["10.0.0.0/8"], "deny": ["0.0.0.0/0", "::/0", "unix"]}]"#,
         &[],
     ),
-    // What a step before takes is never refused.
+    // Requests that an earlier step handles are never refused.
     (
         r#"{"match": {"uri": "/b/*"}, "action": {"pass": "applications/b"}},
            {"match": {"uri": "/b/x/*"}, "action": {"return": 403}}"#,
@@ -120,7 +120,7 @@ const STEPS: [(&str, &str, &[&str]); 17] = [
         r#"[{"path": "/a", "deny": ["10.1.0.0/16"]}]"#,
         &["10.0.0.0-10.0.0.9"],
     ),
-    // Refusals within routes whose condition cannot be carried.
+    // Refusals within routes whose condition cannot be converted.
     (
         r#"{"match": {"method": "POST"}, "action": {"pass": "routes"}},
            {"match": {"uri": "/c"}, "action": {"return": 301, "location": "/d"}},
@@ -166,7 +166,7 @@ fn steps_of_unit_that_refuse_become_access() {
 fn a_step_for_some_clients_is_carried_only_if_others_are_refused() {
     let inner = r#"{"match": {"uri": "/b/*", "source": "10.0.0.0/8"},
         "action": {"pass": "applications/b"}}"#;
-    // Others get what the next step says.
+    // Others get the result of the next step.
     let converted = routes(&format!("{inner}, {TO_A}"));
     let site = table(&converted.text)["site"][0].clone();
     assert_eq!(site["mount"].as_array().map(Vec::len), Some(1), "{}", converted.text);
@@ -231,7 +231,7 @@ fn written((uris, sources, refuses): &PlainStep) -> Value {
     serde_json::json!({"match": conditions, "action": action})
 }
 
-/// Whether Unit takes a step for a request.
+/// Returns whether Unit uses a step for a request.
 fn takes((uris, sources, _): &PlainStep, target: &str, client: &[bool; 3]) -> bool {
     let has_path = |uri: &&str| match uri.strip_suffix('*') {
         Some(start) => target.starts_with(start),
@@ -244,7 +244,7 @@ fn takes((uris, sources, _): &PlainStep, target: &str, client: &[bool; 3]) -> bo
     (uris.is_empty() || uris.iter().any(has_path)) && has_client
 }
 
-/// Whether a site of Pinion passes a request on.
+/// Returns whether a site of Pinion passes a request on.
 fn admits(site: &Value, target: &str, client: &[bool; 3]) -> bool {
     let rows = |name: &str| site.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
     let covers = |row: &Value| {
@@ -280,8 +280,8 @@ proptest! {
         let site = &table(&converted.text)["site"][0];
         for (target, client) in TARGETS.iter().flat_map(|t| CLIENTS.iter().map(move |c| (t, c))) {
             let first = steps.iter().find(|step| takes(step, target, client));
-            // A step for all clients that is the last one says what Pinion does anyway: what no
-            // mount has is 404. A mount for `/a` has all paths below it, too.
+            // A step for all clients that is the last one has the effect that Pinion has anyway: a
+            // path without a mount gets 404. A mount for `/a` has all paths below it, too.
             let is_rest =
                 |(uris, sources, _): &PlainStep| uris.is_empty() && sources.is_none();
             if first.is_some_and(|step| step.2 && !is_rest(step)) {
@@ -292,7 +292,7 @@ proptest! {
     }
 }
 
-/// Each of these routes has as many ways to the others as there are, and that again from each.
+/// Each of these routes passes requests to all of them, and so does each of those.
 #[test]
 fn routes_that_pass_to_each_other_have_an_end() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
@@ -306,7 +306,7 @@ fn routes_that_pass_to_each_other_have_an_end() {
             r#"{{"listeners": {{"*:80": {{"pass": "routes/a"}}}}, "routes": {{{}}}}}"#,
             routes.join(", ")
         );
-        // What becomes of it does not matter, but something does.
+        // The result does not matter, but the conversion has to end.
         let _converted_or_refused = convert(Path::new("unit.json"), None, text.into_bytes());
     }
 }

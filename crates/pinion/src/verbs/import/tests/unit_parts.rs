@@ -1,4 +1,4 @@
-//! What Unit does with listeners and with the paths of applications.
+//! Tests of listeners of Unit, and of the paths of its applications.
 
 use super::*;
 
