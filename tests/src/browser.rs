@@ -50,7 +50,7 @@ pub struct Browser {
 #[derive(Debug, Default)]
 pub struct Visit {
     /// The responses that the browser got, in their order.
-    pub answers: Vec<Answer>,
+    pub responses: Vec<Response>,
     /// The complaints of the browser: console, failed requests, uncaught exceptions, policies,
     /// issues.
     pub complaints: Vec<Complaint>,
@@ -58,7 +58,7 @@ pub struct Visit {
 
 /// One response that the browser got.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Response {
     /// The requested URL.
     pub url: String,
     /// The purpose of the request, in the words of the protocol: `Document`, `Script`, `Fetch` …
@@ -200,7 +200,7 @@ impl Browser {
     #[track_caller]
     pub fn title(&mut self) -> String {
         // While the page changes there is none, and the reply is an error.
-        let history = &self.answer_to("Page.getNavigationHistory", &json!({}))["result"];
+        let history = &self.response_to("Page.getNavigationHistory", &json!({}))["result"];
         let current = history["currentIndex"].as_u64().unwrap_or_default() as usize;
         history["entries"][current]["title"].as_str().unwrap_or_default().to_owned()
     }
@@ -228,14 +228,14 @@ impl Browser {
     /// Sends a command and waits for its result; other messages are kept.
     #[track_caller]
     fn command(&mut self, method: &str, arguments: &Value) -> Value {
-        let answer = self.answer_to(method, arguments);
-        assert!(answer["error"].is_null(), "{method}: {answer}");
-        answer["result"].clone()
+        let response = self.response_to(method, arguments);
+        assert!(response["error"].is_null(), "{method}: {response}");
+        response["result"].clone()
     }
 
     /// Sends a command and waits for its reply, which may be an error.
     #[track_caller]
-    fn answer_to(&mut self, method: &str, arguments: &Value) -> Value {
+    fn response_to(&mut self, method: &str, arguments: &Value) -> Value {
         self.commands_sent += 1;
         let id = self.commands_sent;
         let mut message = json!({ "id": id, "method": method, "params": arguments });
@@ -275,10 +275,10 @@ impl Drop for Browser {
 }
 
 /// Reads the messages of the browser on a thread of their own until the browser ends.
-fn messages(answers: ChildStdout) -> Receiver<Value> {
+fn messages(responses: ChildStdout) -> Receiver<Value> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
-        for message in BufReader::new(answers).split(b'\0').map_while(Result::ok) {
+        for message in BufReader::new(responses).split(b'\0').map_while(Result::ok) {
             let message = serde_json::from_slice(&message).expect("a JSON document");
             if sender.send(message).is_err() {
                 return;
@@ -308,7 +308,7 @@ fn has_settled(events: &[Value], loader: &Value) -> bool {
     let mut asked = of("Network.requestWillBeSent").filter(|asked| asked["loaderId"] == *loader);
     let answered = || of("Network.responseReceived").chain(of("Network.loadingFailed"));
     let is_answered =
-        |asked: &Value| answered().any(|answer| answer["requestId"] == asked["requestId"]);
+        |asked: &Value| answered().any(|response| response["requestId"] == asked["requestId"]);
     is_loaded && asked.all(is_answered)
 }
 
@@ -320,7 +320,7 @@ fn told(events: &[Value]) -> Visit {
         if name == "Network.responseReceived" {
             let response = &told["response"];
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            visit.answers.push(Answer {
+            visit.responses.push(Response {
                 url: text(&response["url"]),
                 purpose: text(&told["type"]),
                 status: wire_status(events, &told["requestId"])

@@ -183,13 +183,13 @@ mod tests {
     #[test]
     fn what_a_protocol_forbids_is_found() {
         let over = |protocol, name, value| {
-            let mut answer = response(404, &[("Cache-Control", "no-store"), (name, value)]);
-            for (name, _) in &mut answer.fields {
+            let mut response = response(404, &[("Cache-Control", "no-store"), (name, value)]);
+            for (name, _) in &mut response.fields {
                 *name =
                     if protocol == Protocol::Http1Tls { name.clone() } else { name.to_lowercase() };
             }
-            answer.protocol = protocol;
-            broken(&answer, false)
+            response.protocol = protocol;
+            broken(&response, false)
         };
         for protocol in [Protocol::Http2, Protocol::Http2Clear, Protocol::Http3] {
             assert_eq!(over(protocol, "x", "y"), None);

@@ -20,7 +20,7 @@
 //! | [`protocol`] | versions of HTTP, and what carries them |
 //! | [`client`] | clients: requests in, answers out |
 //! | [`response`] | answers, read with no mercy |
-//! | [`law`] | what every answer must obey, checked on every answer of every test |
+//! | [`law`] | what every response must obey, checked on every response of every test |
 //! | [`body`] | bodies that take work: noise, content codings, `multipart/byteranges` |
 //! | [`notify_socket`] | what a server reports to its service manager |
 //! | [`passed_sockets`] | sockets that a service manager passes |

@@ -43,7 +43,7 @@ pub struct Load {
     stop: AtomicBool,
     /// The generation of the last response.
     latest: AtomicU32,
-    answers: AtomicU32,
+    responses: AtomicU32,
 }
 
 impl Load {
@@ -55,7 +55,7 @@ impl Load {
         let load = Load {
             stop: AtomicBool::new(false),
             latest: AtomicU32::new(0),
-            answers: AtomicU32::new(0),
+            responses: AtomicU32::new(0),
         };
         thread::scope(|scope| {
             let on = &load;
@@ -87,7 +87,7 @@ impl Load {
                 let known = tags.entry((path, generation)).or_insert_with(|| tag.clone());
                 assert_eq!(*known, tag, "{path} of generation {generation}");
                 self.latest.store(generation, Ordering::Relaxed);
-                self.answers.fetch_add(1, Ordering::Relaxed);
+                self.responses.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
@@ -101,9 +101,9 @@ impl Load {
         wait_for("the new generation", || {
             (self.latest.load(Ordering::Relaxed) == generation).then_some(())
         });
-        let answers = self.answers.load(Ordering::Relaxed);
+        let responses = self.responses.load(Ordering::Relaxed);
         wait_for("more answers", || {
-            (self.answers.load(Ordering::Relaxed) > answers + 20).then_some(())
+            (self.responses.load(Ordering::Relaxed) > responses + 20).then_some(())
         });
     }
 }

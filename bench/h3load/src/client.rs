@@ -138,8 +138,8 @@ impl Client {
             self.quic.handle_timeout(now);
         }
         while let Some(event) = self.quic.poll_endpoint_events() {
-            if let Some(answer) = self.endpoint.handle_event(self.handle, event) {
-                self.quic.handle_event(answer);
+            if let Some(response) = self.endpoint.handle_event(self.handle, event) {
+                self.quic.handle_event(response);
             }
         }
         while let Some(event) = self.quic.poll() {

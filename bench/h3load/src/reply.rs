@@ -78,7 +78,7 @@ mod tests {
         [1, 4, 0, 0, 0xd9, 7, 0x21, 2, 8, 8, 0, 3, 1, 1, 1, 0x40, 0, 1, 5, 1, 0];
 
     #[test]
-    fn an_answer_in_any_pieces() {
+    fn a_response_in_any_pieces() {
         for cut in 0..WHOLE.len() {
             for second in cut..WHOLE.len() {
                 let mut reply = Reply::default();

@@ -1,7 +1,7 @@
 //! Measures the cost of each station of a static request without the kernel: parse, resolve,
 //! encode.
 //!
-//! `pinion-micro [STATION] [ROUNDS] [CASE]` runs the stations up to one (`parse`, `answer`, or
+//! `pinion-micro [STATION] [ROUNDS] [CASE]` runs the stations up to one (`parse`, `response`, or
 //! `all`, the default; `all-hpack` and `all-qpack` encode for the other versions of HTTP), or a
 //! single operation (see `compressed.rs`, `http3.rs`, and `store.rs` for commands of the store,
 //! such as `store-get`). It prints nanoseconds per request and a hash of the results, so that no
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let run = match station.as_str() {
         "parse" => |bench: &mut Bench<'_>| bench.parse(),
-        "answer" => |bench: &mut Bench<'_>| bench.answer(),
+        "answer" => |bench: &mut Bench<'_>| bench.response(),
         "all" => |bench: &mut Bench<'_>| bench.all(),
         "all-hpack" => |bench: &mut Bench<'_>| bench.all_hpack(),
         "all-qpack" => |bench: &mut Bench<'_>| bench.all_qpack(),
@@ -143,27 +143,27 @@ impl Bench<'_> {
     }
 
     /// Parses and resolves.
-    fn answer(&mut self) -> u64 {
+    fn response(&mut self) -> u64 {
         let head = parsed(&self.request, &mut self.storage);
         let archive = self.layout.view(self.bytes);
         let mut pieces = Pieces::new();
-        let answer = respond(&archive, &head, NOW, &mut self.work, &mut pieces);
-        black_box(&answer).content_length.unwrap_or(0)
+        let response = respond(&archive, &head, NOW, &mut self.work, &mut pieces);
+        black_box(&response).content_length.unwrap_or(0)
     }
 
     /// Parses, resolves and encodes.
     fn all(&mut self) -> u64 {
-        self.encoded(|out, answer| encode::prepared(out, answer, ConnectionFields::Stay, TAIL))
+        self.encoded(|out, response| encode::prepared(out, response, ConnectionFields::Stay, TAIL))
     }
 
     /// Does the same for HTTP/2, except for parsing.
     fn all_hpack(&mut self) -> u64 {
-        self.encoded(|out, answer| hpack::encode::prepared(out, answer, TAIL))
+        self.encoded(|out, response| hpack::encode::prepared(out, response, TAIL))
     }
 
     /// Does the same for HTTP/3, except for parsing.
     fn all_qpack(&mut self) -> u64 {
-        self.encoded(|out, answer| qpack::encode::prepared(out, answer, TAIL))
+        self.encoded(|out, response| qpack::encode::prepared(out, response, TAIL))
     }
 
     #[inline(always)]
@@ -171,9 +171,9 @@ impl Bench<'_> {
         let head = parsed(&self.request, &mut self.storage);
         let archive = self.layout.view(self.bytes);
         let mut pieces = Pieces::new();
-        let answer = respond(&archive, &head, NOW, &mut self.work, &mut pieces);
+        let response = respond(&archive, &head, NOW, &mut self.work, &mut pieces);
         self.out.clear();
-        encode(&mut self.out, &answer);
+        encode(&mut self.out, &response);
         black_box(&self.out).len() as u64
     }
 }

@@ -1,4 +1,4 @@
-//! The smallest application: one answer for every request. `hello epoll|uring PORT`
+//! The smallest application: one response for every request. `hello epoll|uring PORT`
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ impl App for Hello {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         if let Event::Head(_) = event {
             let body = b"hello world!\n";
-            let answer = Prepared {
+            let response = Prepared {
                 shared: SharedFields::h1(b"Content-Type: text/plain; charset=utf-8\r\n"),
                 content_length: Some(body.len() as u64),
                 body: PreparedBody::Bytes(body),
                 ..Prepared::empty(200)
             };
-            exchange.prepared(&answer, None);
+            exchange.prepared(&response, None);
         }
     }
 

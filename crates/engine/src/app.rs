@@ -91,7 +91,7 @@ pub enum RawEvent<'a> {
 /// A response that the engine gave on its own: the peer sent no request that could be handed on, or
 /// was too slow with it, or the application did not respond. The connection ends with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OwnAnswer {
+pub struct OwnResponse {
     /// The status of the response.
     pub status: u16,
     /// The client's address; `None` on a Unix socket.
@@ -172,12 +172,12 @@ pub trait App {
     /// Returns the error page of a status that the engine sends on its own, for the known parts of
     /// the request. Its content is [bytes](pinion_http::prepared::PreparedBody::Bytes).
     fn error_page(&mut self, status: u16, request: &RefusedRequest<'_>) -> Prepared<'_> {
-        page::answer(status, request.error_format, self.page_fields())
+        page::response(status, request.error_format, self.page_fields())
     }
 
     /// Called when the engine has responded on its own.
-    fn answered(&mut self, connection: Address, answer: OwnAnswer) {
-        let _not_asked = (connection, answer);
+    fn answered(&mut self, connection: Address, response: OwnResponse) {
+        let _not_asked = (connection, response);
     }
 
     /// Called when a connection ends because its client made work without end, or delayed others

@@ -137,36 +137,36 @@ impl Exchange<'_> {
     /// files refer to `mapping`. The call is ignored if a final head was already sent. The exchange
     /// is over for the application, whether or not the response reaches the client.
     #[inline]
-    pub fn prepared(&mut self, answer: &Prepared<'_>, mapping: Option<MappingId>) {
-        self.prepared_of(answer, RangeSource::of(mapping));
+    pub fn prepared(&mut self, response: &Prepared<'_>, mapping: Option<MappingId>) {
+        self.prepared_of(response, RangeSource::of(mapping));
     }
 
     /// Sends a complete response as [`Self::prepared`] does, with ranges of an open file: each
     /// external range of the body is a range of this file, regardless of the file, size and time
     /// that it names. They are sent as a [`Slice::File`] is.
-    pub fn prepared_file(&mut self, answer: &Prepared<'_>, file: &Arc<File>) {
-        self.prepared_of(answer, RangeSource::File(file));
+    pub fn prepared_file(&mut self, response: &Prepared<'_>, file: &Arc<File>) {
+        self.prepared_of(response, RangeSource::File(file));
     }
 
     /// Sends a complete response as [`Self::prepared`] does, with ranges of bytes in memory: each
     /// external range of the body is one of them. Long ones are shared, short ones copied.
     #[inline]
-    pub fn prepared_shared(&mut self, answer: &Prepared<'_>, bytes: &Bytes) {
-        self.prepared_of(answer, RangeSource::Shared(bytes));
+    pub fn prepared_shared(&mut self, response: &Prepared<'_>, bytes: &Bytes) {
+        self.prepared_of(response, RangeSource::Shared(bytes));
     }
 
     #[inline(always)]
-    fn prepared_of(&mut self, answer: &Prepared<'_>, source: RangeSource<'_>) {
-        let Some(mut response) = self.response() else { return };
-        let Some(state) = response.state() else { return };
+    fn prepared_of(&mut self, response: &Prepared<'_>, source: RangeSource<'_>) {
+        let Some(mut writer) = self.response() else { return };
+        let Some(state) = writer.state() else { return };
         match state.stage {
             ExchangeStage::Open => state.stage = ExchangeStage::Done,
             ExchangeStage::Broken => return state.stage = ExchangeStage::Aborted,
             _ => return,
         }
         let queued = match state.added.take() {
-            None => response.prepared(answer, source),
-            Some(added) => prepared_with(&mut response, &added, answer, source),
+            None => writer.prepared(response, source),
+            Some(added) => prepared_with(&mut writer, &added, response, source),
         };
         self.give_up_unless(queued);
     }
@@ -498,11 +498,11 @@ impl Exchange<'_> {
 /// Queues a complete response with the fields that the application has added.
 #[cold]
 fn prepared_with(
-    response: &mut Response<'_>,
+    writer: &mut Response<'_>,
     added: &AddedFields,
-    answer: &Prepared<'_>,
+    response: &Prepared<'_>,
     source: RangeSource<'_>,
 ) -> Result<(), Gone> {
-    let lines = added.with(&answer.shared);
-    response.prepared(&Prepared { shared: SharedFields::h1(&lines), ..*answer }, source)
+    let lines = added.with(&response.shared);
+    writer.prepared(&Prepared { shared: SharedFields::h1(&lines), ..*response }, source)
 }

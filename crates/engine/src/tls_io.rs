@@ -84,7 +84,7 @@ fn session<A: App>(
             }
             return session;
         }
-        Some(b'A'..=b'Z') => http1::refuse_with(app, core, slot, page::answer_to_plain),
+        Some(b'A'..=b'Z') => http1::refuse_with(app, core, slot, page::response_to_plain),
         _ => refuse_record(core, slot),
     }
     None

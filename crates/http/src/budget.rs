@@ -9,7 +9,7 @@ use crate::limits::{HEADS, REPLIES, RESETS, TRIFLES, WINDOWS};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Budget {
-    /// Streams that ended without an answer.
+    /// Streams that ended without a response.
     Resets,
     /// Frames that must be answered.
     Replies,
@@ -33,7 +33,7 @@ pub(crate) struct BudgetRefill {
     /// Per second that has passed.
     pub(crate) per_second: u16,
     /// Per answer that was given whole.
-    pub(crate) per_answer: u16,
+    pub(crate) per_response: u16,
     /// Per DATA frame sent.
     pub(crate) per_data: u16,
     /// Per KiB of content sent.
@@ -82,7 +82,7 @@ impl Budgets {
     /// Refills the budgets after a complete response.
     #[inline]
     pub(crate) fn answered(&mut self) {
-        self.fill(|row| (u32::from(row.per_answer), row.burst));
+        self.fill(|row| (u32::from(row.per_response), row.burst));
     }
 
     /// Refills the budgets after a DATA frame of so many bytes was sent.
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(spend_all(&mut budgets, Budget::Resets, 1999), 0);
         assert_eq!(spend_all(&mut budgets, Budget::Resets, 3000), 2 * RESETS.per_second);
         budgets.answered();
-        assert_eq!(spend_all(&mut budgets, Budget::Resets, 3000), RESETS.per_answer);
+        assert_eq!(spend_all(&mut budgets, Budget::Resets, 3000), RESETS.per_response);
         budgets.sent_data(100_000);
         assert_eq!(spend_all(&mut budgets, Budget::Resets, 3000), RESETS.per_data);
         assert_eq!(spend_all(&mut budgets, Budget::Resets, u64::MAX), RESETS.burst);
@@ -183,7 +183,7 @@ mod tests {
         budgets.answered();
         assert_eq!(spend_all(&mut budgets, Budget::Windows, 0), earned);
         budgets.answered();
-        assert_eq!(spend_all(&mut budgets, Budget::Windows, 0), WINDOWS.per_answer);
+        assert_eq!(spend_all(&mut budgets, Budget::Windows, 0), WINDOWS.per_response);
     }
 
     /// A clock that goes back gives nothing and takes nothing.

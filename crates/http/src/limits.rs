@@ -98,7 +98,7 @@ pub const DECODED_HEAD_MAX_BYTES: usize =
 /// costs little.
 pub const STREAMS_MAX: u16 = 128;
 
-/// Streams that ended without an answer: by a reset (CVE-2023-44487, the rapid reset), or by a
+/// Streams that ended without a response: by a reset (CVE-2023-44487, the rapid reset), or by a
 /// fault of the client that made this side end them (CVE-2025-8671, made you reset), or refused
 /// because too many were open. A browser that leaves a page ends all its streams at once, and may
 /// do so twice.
@@ -106,7 +106,7 @@ pub(crate) const RESETS: BudgetRefill = BudgetRefill {
     burst: 2 * STREAMS_MAX,
     data_max: 0,
     per_second: 8,
-    per_answer: 1,
+    per_response: 1,
     per_data: 0,
     per_kib: 0,
 };
@@ -117,7 +117,7 @@ pub(crate) const REPLIES: BudgetRefill = BudgetRefill {
     burst: 128,
     data_max: 128,
     per_second: 16,
-    per_answer: 2,
+    per_response: 2,
     per_data: 1,
     per_kib: 0,
 };
@@ -129,7 +129,7 @@ pub(crate) const TRIFLES: BudgetRefill = BudgetRefill {
     burst: 1024,
     data_max: 0,
     per_second: 32,
-    per_answer: 8,
+    per_response: 8,
     per_data: 0,
     per_kib: 0,
 };
@@ -141,20 +141,20 @@ pub(crate) const WINDOWS: BudgetRefill = BudgetRefill {
     burst: 1024,
     data_max: u16::MAX,
     per_second: 32,
-    per_answer: 4,
+    per_response: 4,
     per_data: 3,
     per_kib: 1,
 };
 
 /// Requests that are refused for their heads: over a limit, or with a field that cannot be. Each
-/// may be far more work than bytes (CVE-2016-6581, the bomb of HPACK), and its answer is worth
+/// may be far more work than bytes (CVE-2016-6581, the bomb of HPACK), and its response is worth
 /// nothing, so only time fills this. A browser whose cookies have grown too large has every
 /// resource of a page refused, may load it again at once, and then as often as people do.
 pub(crate) const HEADS: BudgetRefill = BudgetRefill {
     burst: 2 * STREAMS_MAX,
     data_max: 0,
     per_second: 16,
-    per_answer: 0,
+    per_response: 0,
     per_data: 0,
     per_kib: 0,
 };

@@ -48,7 +48,7 @@ security_fields! {
 
 /// Returns the response that is the built-in page of a status in this format, with `fields`.
 #[must_use]
-pub const fn answer(status: u16, error_format: ErrorFormat, fields: &[u8]) -> Prepared<'_> {
+pub const fn response(status: u16, error_format: ErrorFormat, fields: &[u8]) -> Prepared<'_> {
     let page = page(status, error_format);
     Prepared {
         shared: SharedFields::h1(fields),
@@ -62,22 +62,22 @@ pub const fn answer(status: u16, error_format: ErrorFormat, fields: &[u8]) -> Pr
 /// Returns the response to a client that speaks TLS on a port without TLS: plain text, for people
 /// who read the bytes.
 #[must_use]
-pub const fn answer_to_tls(fields: &[u8]) -> Prepared<'_> {
+pub const fn response_to_tls(fields: &[u8]) -> Prepared<'_> {
     const TEXT: &[u8] = b"400 Bad Request\n\
         This port speaks plain HTTP, and the request came over TLS (https).\n";
-    text_answer(TEXT, fields)
+    text_response(TEXT, fields)
 }
 
 /// Returns the response to a client that speaks plain HTTP on a port with TLS: plain text, for
 /// people who read the bytes.
 #[must_use]
-pub const fn answer_to_plain(fields: &[u8]) -> Prepared<'_> {
+pub const fn response_to_plain(fields: &[u8]) -> Prepared<'_> {
     const TEXT: &[u8] = b"400 Bad Request\n\
         This port speaks TLS (https), and the request came as plain HTTP.\n";
-    text_answer(TEXT, fields)
+    text_response(TEXT, fields)
 }
 
-const fn text_answer<'a>(text: &'static [u8], fields: &'a [u8]) -> Prepared<'a> {
+const fn text_response<'a>(text: &'static [u8], fields: &'a [u8]) -> Prepared<'a> {
     Prepared {
         shared: SharedFields::h1(fields),
         content_type: Some(b"text/plain; charset=utf-8"),
@@ -163,7 +163,7 @@ macro_rules! pages {
             }
         }
 
-        /// The statuses that have a page of their own: those of all answers made here.
+        /// The statuses that have a page of their own: those of all responses made here.
         pub const STATUSES: &[u16] = &[$($code),*];
     };
 }
@@ -276,8 +276,8 @@ pub const fn untyped_query_page(error_format: ErrorFormat) -> PageContent {
 mod tests {
     use super::ErrorFormat::{Html, ProblemDetails, Text};
     use super::{
-        BUILT_IN_FIELDS, ErrorFormat, OTHER_STATUSES, PROBLEM_TYPE, PageContent, STATUSES, answer,
-        page, unencrypted_https_page, untyped_query_page,
+        BUILT_IN_FIELDS, ErrorFormat, OTHER_STATUSES, PROBLEM_TYPE, PageContent, STATUSES, page,
+        response, unencrypted_https_page, untyped_query_page,
     };
 
     #[test]
@@ -295,12 +295,12 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_the_page_with_its_type_and_length() {
-        let answer = answer(431, Text, BUILT_IN_FIELDS);
-        assert_eq!(answer.status, 431);
-        assert_eq!(answer.content_type, Some(&b"text/plain; charset=utf-8"[..]));
-        assert_eq!(answer.content_length, Some(page(431, Text).body.len() as u64));
-        let fields = core::str::from_utf8(answer.shared.h1).unwrap();
+    fn a_response_is_the_page_with_its_type_and_length() {
+        let response = response(431, Text, BUILT_IN_FIELDS);
+        assert_eq!(response.status, 431);
+        assert_eq!(response.content_type, Some(&b"text/plain; charset=utf-8"[..]));
+        assert_eq!(response.content_length, Some(page(431, Text).body.len() as u64));
+        let fields = core::str::from_utf8(response.shared.h1).unwrap();
         for line in ["Cache-Control: no-store", "X-Content-Type-Options: nosniff"] {
             assert!(fields.split_terminator("\r\n").any(|found| found == line), "{fields}");
         }

@@ -165,7 +165,7 @@ pub struct ArchiveRange {
 }
 
 /// A slice of a file that was too large to copy. Size and time of the whole file are those it had
-/// when the archive was made; if they changed, the answer is aborted.
+/// when the archive was made; if they changed, the response is aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExternalRange {
     /// Which of the archive's external files.

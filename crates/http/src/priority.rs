@@ -10,7 +10,7 @@ use crate::grammar;
 pub struct Priority {
     /// 0 is the most urgent, 7 the least.
     pub urgency: u8,
-    /// Whether a part of the answer is of use, so that answers of the same urgency take turns.
+    /// Whether a part of the response is of use, so that answers of the same urgency take turns.
     pub incremental: bool,
 }
 

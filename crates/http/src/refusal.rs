@@ -93,7 +93,7 @@ impl Refusal {
 /// The known facts of a request that is refused: enough for the page of its response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefusedRequest<'h> {
-    /// The method is HEAD: the answer has no content (RFC 9110 §9.3.2).
+    /// The method is HEAD: the response has no content (RFC 9110 §9.3.2).
     pub head_only: bool,
     /// The form of the page that `Accept` prefers.
     pub error_format: ErrorFormat,

@@ -22,7 +22,7 @@ pub const ROUTES_MAX: usize = 16 * 1024;
 pub const FORM_PAIRS_MAX: usize = 1000;
 
 /// Most bytes of the fields of a response: browsers and proxies accept so many.
-pub const ANSWER_FIELDS_MAX_BYTES: usize = 16 * 1024;
+pub const RESPONSE_FIELDS_MAX_BYTES: usize = 16 * 1024;
 
 /// The number of pieces up to which a response has few of them: LuaJIT joins so few as fast as any
 /// other method.
@@ -34,7 +34,7 @@ pub const MANY_PIECES: usize = 512;
 
 /// Most bytes of a response that are buffered before its head is sent and it streams. Pages are
 /// smaller, and until then an error can still become an error page.
-pub const ANSWER_BUFFER_BYTES: usize = 64 * 1024;
+pub const RESPONSE_BUFFER_BYTES: usize = 64 * 1024;
 
 /// The number of pieces after which the bytes that a page has written are counted: few enough that
 /// they are not much memory, so many that the count costs nothing.

@@ -7,7 +7,7 @@ use pinion_http::reserved_fields::{FieldUses, is_reserved};
 use pinion_http::status::{StatusContent, status_content};
 use pinion_http::target;
 
-use crate::limits::ANSWER_FIELDS_MAX_BYTES;
+use crate::limits::RESPONSE_FIELDS_MAX_BYTES;
 
 /// Status and field lines of a response, reused between requests.
 #[derive(Debug)]
@@ -82,9 +82,9 @@ impl ScriptResponse {
         if is_only {
             self.remove(name);
         }
-        if self.lines.len() + name.len() + value.len() + 4 > ANSWER_FIELDS_MAX_BYTES {
+        if self.lines.len() + name.len() + value.len() + 4 > RESPONSE_FIELDS_MAX_BYTES {
             return Err(format!(
-                "the headers of a response have at most {ANSWER_FIELDS_MAX_BYTES} bytes; set fewer \
+                "the headers of a response have at most {RESPONSE_FIELDS_MAX_BYTES} bytes; set fewer \
                  or shorter ones"
             ));
         }
@@ -235,34 +235,34 @@ fn has_field(text: &[u8], name: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn head(answer: &ScriptResponse, defaults: &str) -> String {
+    fn head(response: &ScriptResponse, defaults: &str) -> String {
         let mut lines = Vec::new();
-        answer.head_lines(defaults.as_bytes(), &mut lines);
+        response.head_lines(defaults.as_bytes(), &mut lines);
         String::from_utf8(lines).expect("text")
     }
 
     #[test]
     fn what_a_script_says_goes_before_what_the_site_has() {
-        let mut answer = ScriptResponse::default();
+        let mut response = ScriptResponse::default();
         assert_eq!(
-            head(&answer, "A: 1\r\nB: 2\r\n"),
+            head(&response, "A: 1\r\nB: 2\r\n"),
             "Content-Type: text/plain; charset=utf-8\r\nA: 1\r\nB: 2\r\n"
         );
-        answer.field(b"content-type", b"text/html", true).expect("fine");
-        answer.field(b"a", b"3", true).expect("fine");
-        answer.field(b"Set-Cookie", b"x=1", false).expect("fine");
-        answer.field(b"Set-Cookie", b"y=2", false).expect("fine");
+        response.field(b"content-type", b"text/html", true).expect("fine");
+        response.field(b"a", b"3", true).expect("fine");
+        response.field(b"Set-Cookie", b"x=1", false).expect("fine");
+        response.field(b"Set-Cookie", b"y=2", false).expect("fine");
         assert_eq!(
-            head(&answer, "A: 1\r\nB: 2\r\n"),
+            head(&response, "A: 1\r\nB: 2\r\n"),
             "B: 2\r\ncontent-type: text/html\r\na: 3\r\nSet-Cookie: x=1\r\nSet-Cookie: y=2\r\n"
         );
-        answer.field(b"A", b"4", true).expect("fine");
-        answer.remove(b"set-cookie");
-        answer.remove(b"Content-Type");
-        assert_eq!(head(&answer, ""), "Content-Type: text/plain; charset=utf-8\r\nA: 4\r\n");
-        answer.clear();
-        answer.set_status(204.0).expect("fine");
-        assert_eq!(head(&answer, "A: 1\r\n"), "A: 1\r\n");
+        response.field(b"A", b"4", true).expect("fine");
+        response.remove(b"set-cookie");
+        response.remove(b"Content-Type");
+        assert_eq!(head(&response, ""), "Content-Type: text/plain; charset=utf-8\r\nA: 4\r\n");
+        response.clear();
+        response.set_status(204.0).expect("fine");
+        assert_eq!(head(&response, "A: 1\r\n"), "A: 1\r\n");
     }
 
     #[test]
@@ -276,26 +276,26 @@ mod tests {
             (&[("content-type", "text/html"), ("Content-Encoding", "br")], false),
             (&[("content-type", "text/html"), ("Content-Disposition", "attachment")], false),
         ] {
-            let mut answer = ScriptResponse::default();
+            let mut response = ScriptResponse::default();
             for (name, value) in fields {
-                answer.field(name.as_bytes(), value.as_bytes(), true).expect(value);
+                response.field(name.as_bytes(), value.as_bytes(), true).expect(value);
             }
-            assert_eq!(answer.is_page(), expected, "{fields:?}");
+            assert_eq!(response.is_page(), expected, "{fields:?}");
         }
     }
 
     #[test]
     fn errors_are_not_cached_unless_the_script_says_so() {
-        let mut answer = ScriptResponse::default();
-        answer.set_status(404.0).expect("fine");
-        assert!(head(&answer, "").ends_with("\r\nCache-Control: no-store\r\n"));
-        answer.field(b"cache-control", b"max-age=5", true).expect("fine");
-        assert!(head(&answer, "").ends_with("utf-8\r\ncache-control: max-age=5\r\n"));
+        let mut response = ScriptResponse::default();
+        response.set_status(404.0).expect("fine");
+        assert!(head(&response, "").ends_with("\r\nCache-Control: no-store\r\n"));
+        response.field(b"cache-control", b"max-age=5", true).expect("fine");
+        assert!(head(&response, "").ends_with("utf-8\r\ncache-control: max-age=5\r\n"));
     }
 
     #[test]
     fn nothing_reaches_the_wire_that_would_end_a_line_or_frame_a_message() {
-        let mut answer = ScriptResponse::default();
+        let mut response = ScriptResponse::default();
         for (name, value) in [
             ("X", "a\r\nSet-Cookie: b=c"),
             ("X", "a\nb"),
@@ -309,14 +309,14 @@ mod tests {
             ("CONNECTION", "close"),
             ("Date", "now"),
         ] {
-            answer.field(name.as_bytes(), value.as_bytes(), true).expect_err(name);
+            response.field(name.as_bytes(), value.as_bytes(), true).expect_err(name);
         }
-        let long = vec![b'x'; ANSWER_FIELDS_MAX_BYTES];
-        answer.field(b"X", &long, true).expect_err("too long");
+        let long = vec![b'x'; RESPONSE_FIELDS_MAX_BYTES];
+        response.field(b"X", &long, true).expect_err("too long");
         for status in [100.0, 101.0, 199.0, 600.0, 200.5, f64::NAN, f64::INFINITY, -200.0] {
-            answer.set_status(status).expect_err("no status");
+            response.set_status(status).expect_err("no status");
         }
-        assert_eq!(head(&answer, ""), "Content-Type: text/plain; charset=utf-8\r\n");
+        assert_eq!(head(&response, ""), "Content-Type: text/plain; charset=utf-8\r\n");
     }
 
     #[test]
@@ -334,9 +334,9 @@ mod tests {
             ("Link", "no link <", "no link <"),
             ("X-Text", "ä b", "ä b"),
         ] {
-            let mut answer = ScriptResponse::default();
-            answer.field(name.as_bytes(), value.as_bytes(), true).expect(value);
-            assert!(head(&answer, "").ends_with(&format!("{name}: {expected}\r\n")), "{value}");
+            let mut response = ScriptResponse::default();
+            response.field(name.as_bytes(), value.as_bytes(), true).expect(value);
+            assert!(head(&response, "").ends_with(&format!("{name}: {expected}\r\n")), "{value}");
         }
     }
 }

@@ -148,14 +148,14 @@ impl FileTransfer {
         said: &FileOptions<'_>,
         folders: &Folders,
         request: &HandledRequest,
-        answer: &mut ScriptResponse,
+        response: &mut ScriptResponse,
         now: UnixSeconds,
     ) -> Result<SentContent, String> {
         let Some(source) = self.source.get() else {
             return Err("no file is open".to_owned());
         };
         let (total, tag) = (source.size, source.tag(now));
-        let is_selected = answer.status == 200 && request.method().selects_representation();
+        let is_selected = response.status == 200 && request.method().selects_representation();
         let validators = Validators {
             etag: tag.as_deref().map(str::as_bytes),
             // RFC 9110 §8.8.2.1: no date later than that of the message.
@@ -166,34 +166,34 @@ impl FileTransfer {
             false => (PreconditionVerdict::Proceed, Ranges::Ignore),
         };
         if verdict == PreconditionVerdict::PreconditionFailed {
-            return Ok(refuse(answer, 412));
+            return Ok(refuse(response, 412));
         }
         if ranges == Ranges::Unsatisfiable {
-            refuse(answer, 416);
-            set_content_range(answer, ContentRange::Unsatisfied { total })?;
+            refuse(response, 416);
+            set_content_range(response, ContentRange::Unsatisfied { total })?;
             return Ok(SentContent::Nothing);
         }
-        let kind = set_type(name, said, folders, answer)?;
+        let kind = set_type(name, said, folders, response)?;
         if let Some(download) = said.download {
-            answer.field(b"Content-Disposition", &disposition(download), true)?;
+            response.field(b"Content-Disposition", &disposition(download), true)?;
         }
         if let Some(tag) = &tag {
-            answer.field(b"ETag", format!("\"{tag}\"").as_bytes(), true)?;
+            response.field(b"ETag", format!("\"{tag}\"").as_bytes(), true)?;
         }
         if let Some(modified) = validators.last_modified {
-            answer.field(b"Last-Modified", &date::format(modified), true)?;
+            response.field(b"Last-Modified", &date::format(modified), true)?;
         }
         if is_selected && request.only_reads() {
-            answer.field(b"Accept-Ranges", b"bytes", true)?;
+            response.field(b"Accept-Ranges", b"bytes", true)?;
         }
         if verdict == PreconditionVerdict::NotModified {
-            answer.status = 304;
+            response.status = 304;
             return Ok(SentContent::Nothing);
         }
         if let Ranges::Satisfiable(set) = ranges
-            && let Some(parts) = ranges_of(set.as_slice(), kind.as_deref(), total, answer)?
+            && let Some(parts) = ranges_of(set.as_slice(), kind.as_deref(), total, response)?
         {
-            answer.status = 206;
+            response.status = 206;
             self.send(parts);
             return Ok(SentContent::Ranges);
         }
@@ -221,10 +221,10 @@ fn asked(
 }
 
 /// Turns a response into an error without content, which no cache stores.
-fn refuse(answer: &mut ScriptResponse, status: u16) -> SentContent {
-    answer.status = status;
+fn refuse(response: &mut ScriptResponse, status: u16) -> SentContent {
+    response.status = status;
     for name in [&b"Cache-Control"[..], b"Content-Type"] {
-        answer.remove(name);
+        response.remove(name);
     }
     SentContent::Nothing
 }
@@ -234,21 +234,21 @@ fn set_type(
     name: &[u8],
     said: &FileOptions<'_>,
     folders: &Folders,
-    answer: &mut ScriptResponse,
+    response: &mut ScriptResponse,
 ) -> Result<Option<Vec<u8>>, String> {
     let kind = match said.media_type {
         Some(kind) => kind.to_vec(),
-        None if answer.has_type() => return Ok(answer.value(b"content-type")),
+        None if response.has_type() => return Ok(response.value(b"content-type")),
         None => folders.media_type(name).unwrap_or_else(|| UNKNOWN.to_owned()).into_bytes(),
     };
-    answer.field(b"Content-Type", &kind, true)?;
+    response.field(b"Content-Type", &kind, true)?;
     Ok(Some(kind))
 }
 
-fn set_content_range(answer: &mut ScriptResponse, range: ContentRange) -> Result<(), String> {
+fn set_content_range(response: &mut ScriptResponse, range: ContentRange) -> Result<(), String> {
     let mut text = Vec::new();
     encode::content_range(&mut text, range);
-    answer.field(b"Content-Range", &text, true)
+    response.field(b"Content-Range", &text, true)
 }
 
 /// Returns the parts of a response with some ranges, and its fields. Returns none where the system
@@ -257,12 +257,12 @@ fn ranges_of(
     ranges: &[ByteRange],
     kind: Option<&[u8]>,
     total: u64,
-    answer: &mut ScriptResponse,
+    response: &mut ScriptResponse,
 ) -> Result<Option<VecDeque<FilePart>>, String> {
     let file = |range: &ByteRange| FilePart::File { at: range.first, bytes: range.bytes() };
     if let [range] = ranges {
         let ByteRange { first, last } = *range;
-        set_content_range(answer, ContentRange::Bytes { first, last, total })?;
+        set_content_range(response, ContentRange::Bytes { first, last, total })?;
         return Ok(Some(VecDeque::from([file(range)])));
     }
     // The boundary is random, so the content cannot contain it on purpose.
@@ -284,7 +284,7 @@ fn ranges_of(
     byteranges::write_end(&mut end, boundary);
     parts.push_back(FilePart::Text(end));
     byteranges::write_type(&mut media_type, boundary);
-    answer.field(b"Content-Type", &media_type, true)?;
+    response.field(b"Content-Type", &media_type, true)?;
     Ok(Some(parts))
 }
 

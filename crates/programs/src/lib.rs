@@ -22,6 +22,6 @@ pub mod spawner_access;
 pub mod supervisor;
 pub mod supervisor_link;
 
-pub use pinion_spawner::answer::{Reason, StartStage, signal_name};
 pub use pinion_spawner::limits::{CGI_VARIABLES_MAX, CGI_VARIABLES_MAX_BYTES};
+pub use pinion_spawner::reply::{Reason, StartStage, signal_name};
 pub use pinion_spawner::request::is_script_path;

@@ -22,8 +22,8 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::{ContentRoom, Slice};
 use pinion_engine::raw::RawStream;
 use pinion_engine::remote::ConnectError;
-use pinion_spawner::answer::AnswerReader;
 use pinion_spawner::connection::SpawnerConnection;
+use pinion_spawner::reply::ReplyReader;
 
 use crate::limits::{BUSY_RETRY_MS, OUTPUT_BUFFER_BYTES, RUNS_PER_WORKER_MAX};
 use crate::program_run::{Exit, OutputRead, ProgramRun, RunId, RunRequest, RunStage, RunStream};
@@ -38,11 +38,11 @@ pub const PROGRAM_TAG: u64 = 1 << 63;
 #[derive(Debug)]
 pub struct ProgramRunner {
     access: SpawnerAccess,
-    /// This bit is set in the tags of all streams. It alone is the tag of the stream of answers;
+    /// This bit is set in the tags of all streams. It alone is the tag of the stream of replies;
     /// runs have numbers from 1 on.
     tag: u64,
     link: SpawnerLink,
-    answers: AnswerReader,
+    replies: ReplyReader,
     runs: HashMap<RunId, ProgramRun>,
     /// Runs that were closed while their programs ran. They count as running until the spawner
     /// reports their end, because a program may take some time to stop.
@@ -77,7 +77,7 @@ pub struct ProgramRunner {
 enum SpawnerLink {
     /// No program was started yet, or the connection has ended. The next program opens it.
     Unused,
-    /// The connection is open, and the stream of answers has this address.
+    /// The connection is open, and the stream of replies has this address.
     Open(SpawnerConnection, Address),
 }
 
@@ -98,7 +98,7 @@ impl ProgramRunner {
             access,
             tag,
             link: SpawnerLink::Unused,
-            answers: AnswerReader::default(),
+            replies: ReplyReader::default(),
             runs: HashMap::new(),
             ending: HashSet::new(),
             deadlines: BTreeSet::new(),
@@ -345,11 +345,11 @@ impl ProgramRunner {
             self.go_on(id, connections);
         }
         if self.is_done()
-            && let SpawnerLink::Open(_, answers) =
+            && let SpawnerLink::Open(_, replies) =
                 std::mem::replace(&mut self.link, SpawnerLink::Unused)
         {
             self.ending.clear();
-            if let Some(mut stream) = connections.stream(answers) {
+            if let Some(mut stream) = connections.stream(replies) {
                 stream.abort();
             }
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use pinion_engine::limits::SEND_STALL_MS;
-use pinion_spawner::answer::{Reason, StartStage};
+use pinion_spawner::reply::{Reason, StartStage};
 
 use crate::limits::RUNS_PER_WORKER_MAX;
 

@@ -19,7 +19,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use pinion_spawner::answer::{Reason, SpawnerReply, StartStage, signal_name};
+use pinion_spawner::reply::{Reason, SpawnerReply, StartStage, signal_name};
 
 use crate::limits::RESTART_DELAY_MS;
 use crate::restart_delay::RestartDelay;
@@ -199,11 +199,11 @@ impl Supervisor {
         }
     }
 
-    /// Handles an answer of the spawner. An answer about an unknown start is ignored.
-    pub fn on_answer(&mut self, answer: SpawnerReply, now_ms: u64) {
-        let of_answer = |entry: &ProgramEntry| entry.id() == Some(answer.id());
-        let Some(position) = self.programs.iter().position(of_answer) else { return };
-        match answer {
+    /// Handles a reply of the spawner. A reply about an unknown start is ignored.
+    pub fn on_reply(&mut self, reply: SpawnerReply, now_ms: u64) {
+        let of_reply = |entry: &ProgramEntry| entry.id() == Some(reply.id());
+        let Some(position) = self.programs.iter().position(of_reply) else { return };
+        match reply {
             SpawnerReply::Started { id, pid } => {
                 let entry = &mut self.programs[position];
                 match entry.state {

@@ -11,8 +11,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pinion_spawner::answer::{ANSWER_BYTES, AnswerReader, SpawnerReply};
 use pinion_spawner::connection::{RequestError, SpawnerConnection};
+use pinion_spawner::reply::{REPLY_BYTES, ReplyReader, SpawnerReply};
 use pinion_spawner::request::StartRequest;
 use pinion_spawner::spawner::ControlError;
 use rustix::event::{EventfdFlags, eventfd};
@@ -73,7 +73,7 @@ pub struct SupervisorLink {
     inbox: SupervisorInbox,
     supervisor: Supervisor,
     connection: SupervisorConnection,
-    answers: AnswerReader,
+    replies: ReplyReader,
     /// The generation of the spawner's table that has the rows of the supervisor.
     generation: u32,
     /// The descriptors of programs by row, as in [`SupervisedPrograms::descriptors`].
@@ -165,7 +165,7 @@ impl SupervisorLink {
             inbox,
             supervisor: Supervisor::new(seed),
             connection: SupervisorConnection::Unused,
-            answers: AnswerReader::default(),
+            replies: ReplyReader::default(),
             generation: 0,
             descriptors: BTreeMap::new(),
             unsent: VecDeque::new(),
@@ -193,14 +193,14 @@ impl SupervisorLink {
         self.began.checked_add(Duration::from_millis(deadline_ms.min()?))
     }
 
-    /// Reads the inbox and the answers of the spawner, and starts and stops the programs that are
+    /// Reads the inbox and the replies of the spawner, and starts and stops the programs that are
     /// due. This function never waits. `log` receives the lines for the log.
     pub fn handle_events(&mut self, now: Instant, mut log: impl FnMut(&str)) {
         let now_ms = self.milliseconds(now);
         // Answers are read before the inbox. The stop of the spawner is announced in the inbox
         // before it happens, so the end of a program that the stop has caused is recognised as
         // such.
-        let answers = self.read_answers();
+        let replies = self.read_replies();
         let news = self.inbox.take();
         if news.is_stopping {
             self.supervisor.stop(now_ms);
@@ -211,9 +211,9 @@ impl SupervisorLink {
             self.supervisor.set_programs(&next.programs, now_ms);
         }
         let mut is_lost = false;
-        for answer in answers {
-            match answer {
-                Ok(answer) => self.supervisor.on_answer(answer, now_ms),
+        for reply in replies {
+            match reply {
+                Ok(reply) => self.supervisor.on_reply(reply, now_ms),
                 Err(ConnectionLost) => is_lost = true,
             }
         }
@@ -248,23 +248,23 @@ impl SupervisorLink {
         u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Reads all answers that have arrived.
-    fn read_answers(&mut self) -> Vec<Result<SpawnerReply, ConnectionLost>> {
-        let mut answers = Vec::new();
-        let SupervisorConnection::Open(connection) = &self.connection else { return answers };
-        let mut buffer = [0; 64 * ANSWER_BYTES];
+    /// Reads all replies that have arrived.
+    fn read_replies(&mut self) -> Vec<Result<SpawnerReply, ConnectionLost>> {
+        let mut replies = Vec::new();
+        let SupervisorConnection::Open(connection) = &self.connection else { return replies };
+        let mut buffer = [0; 64 * REPLY_BYTES];
         loop {
             match rustix::io::read(connection, &mut buffer) {
                 Ok(bytes) if bytes > 0 => {
                     let found =
-                        |answer: Option<SpawnerReply>| answers.push(answer.ok_or(ConnectionLost));
-                    self.answers.feed(&buffer[..bytes], found);
+                        |reply: Option<SpawnerReply>| replies.push(reply.ok_or(ConnectionLost));
+                    self.replies.feed(&buffer[..bytes], found);
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return answers,
+                Err(Errno::AGAIN) => return replies,
                 Ok(_) | Err(_) => {
-                    answers.push(Err(ConnectionLost));
-                    return answers;
+                    replies.push(Err(ConnectionLost));
+                    return replies;
                 }
             }
         }

@@ -13,8 +13,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 use std::{env, fs, mem, ptr};
 
-use pinion_spawner::answer::{ANSWER_BYTES, SpawnerReply};
 use pinion_spawner::connection::{SpawnerConnection, stream_sockets};
+use pinion_spawner::reply::{REPLY_BYTES, SpawnerReply};
 use pinion_spawner::request::{CgiScript, StartRequest};
 use pinion_spawner::spawner::{CgroupUse, Spawner};
 use pinion_spawner::start_table::{Identity, ProgramKind, ProgramStart, StartTable};
@@ -124,9 +124,9 @@ fn run(connection: &SpawnerConnection, generation: u32, id: u64, script: Option<
     loop {
         let mut polled = [PollFd::new(connection, PollFlags::IN)];
         poll(&mut polled, None).expect("an answer");
-        let mut bytes = [0; ANSWER_BYTES];
+        let mut bytes = [0; REPLY_BYTES];
         let read = rustix::io::read(connection, &mut bytes).expect("an answer");
-        assert_eq!(read, ANSWER_BYTES);
+        assert_eq!(read, REPLY_BYTES);
         match SpawnerReply::decode(&bytes) {
             Some(SpawnerReply::Started { .. }) => {}
             Some(SpawnerReply::Exited { status: 0, .. }) => return,

@@ -1,7 +1,7 @@
 //! The worker's side of its connection to the spawner.
 //!
 //! Requests are sent at once and never wait. Answers are read as a stream of bytes: the engine
-//! reads the descriptor that [`SpawnerConnection::reader`] returns, and [`AnswerReader`] makes
+//! reads the descriptor that [`SpawnerConnection::reader`] returns, and [`ReplyReader`] makes
 //! answers of the bytes. When all descriptors of the connection are closed, the spawner stops the
 //! programs that it has started.
 
@@ -15,7 +15,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use crate::records::send_record;
 use crate::request::{SpawnerRequest, StartRequest};
 
-pub use crate::answer::{AnswerReader, SpawnerReply};
+pub use crate::reply::{ReplyReader, SpawnerReply};
 
 /// The connection of one worker to the spawner.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl SpawnerConnection {
     }
 
     /// Returns another descriptor of the connection, from which answers are read. A read returns
-    /// one answer, so its buffer has at least [`ANSWER_BYTES`](crate::answer::ANSWER_BYTES).
+    /// one reply, so its buffer has at least [`REPLY_BYTES`](crate::answer::ANSWER_BYTES).
     ///
     /// # Errors
     /// There are too many descriptors.

@@ -1,4 +1,4 @@
-//! Requests of the server on the control connection as bytes, and the answers to them.
+//! Requests of the server on the control connection as bytes, and the replies to them.
 //!
 //! A table is sent in several records: its generation and the number of its rows, then each row,
 //! then the request to use it. Until then the spawner keeps the previous table. A row that the
@@ -27,18 +27,18 @@ pub(crate) enum ControlRequest<'b> {
 }
 
 /// A message of the spawner to the server: at its start, and after [`ControlRequest::UseTable`]
-/// with the generation of that table. An answer may be late; the generation shows that it does not
+/// with the generation of that table. A reply may be late; the generation shows that it does not
 /// belong to a later table. The encoding is one byte for the kind, followed by the generation,
 /// little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ControlAnswer {
+pub(crate) enum ControlReply {
     Ready,
     TableInUse { generation: u32 },
     TableRefused { generation: u32 },
 }
 
-/// Size of each answer in bytes.
-pub(crate) const CONTROL_ANSWER_BYTES: usize = 5;
+/// Size of each reply in bytes.
+pub(crate) const CONTROL_REPLY_BYTES: usize = 5;
 
 const READY: u8 = 1;
 const TABLE_IN_USE: u8 = 2;
@@ -99,8 +99,8 @@ impl<'b> ControlRequest<'b> {
     }
 }
 
-impl ControlAnswer {
-    pub(crate) fn encode(self) -> [u8; CONTROL_ANSWER_BYTES] {
+impl ControlReply {
+    pub(crate) fn encode(self) -> [u8; CONTROL_REPLY_BYTES] {
         let (kind, generation) = match self {
             Self::Ready => (READY, 0),
             Self::TableInUse { generation } => (TABLE_IN_USE, generation),
@@ -110,8 +110,8 @@ impl ControlAnswer {
         [kind, g0, g1, g2, g3]
     }
 
-    /// Decodes an answer. Returns `None` if the bytes are malformed.
-    pub(crate) fn decode(bytes: [u8; CONTROL_ANSWER_BYTES]) -> Option<Self> {
+    /// Decodes a reply. Returns `None` if the bytes are malformed.
+    pub(crate) fn decode(bytes: [u8; CONTROL_REPLY_BYTES]) -> Option<Self> {
         let [kind, generation @ ..] = bytes;
         match (kind, u32::from_le_bytes(generation)) {
             (READY, 0) => Some(Self::Ready),
@@ -151,14 +151,14 @@ mod tests {
         }
 
         #[test]
-        fn bytes_that_are_an_answer_are_its_encoding(
+        fn bytes_that_are_a_reply_are_its_encoding(
             kind in 0_u8..5,
             generation in any::<[u8; 4]>(),
         ) {
             let [g0, g1, g2, g3] = generation;
             let bytes = [kind, g0, g1, g2, g3];
-            if let Some(answer) = ControlAnswer::decode(bytes) {
-                prop_assert_eq!(answer.encode(), bytes);
+            if let Some(reply) = ControlReply::decode(bytes) {
+                prop_assert_eq!(reply.encode(), bytes);
             }
         }
     }

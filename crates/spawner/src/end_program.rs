@@ -3,13 +3,13 @@
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid};
 
-use crate::answer::{SpawnerReply, signal_name};
 use crate::cgroups::ProgramCgroup;
 use crate::descendants::{ProcessOrigin, RunningProgram, is_zombie, origin, process_name};
 use crate::event_loop::EventLoop;
 use crate::limits::ORPHAN_LOOK_MS;
 use crate::process_state::ended_child;
 use crate::program::{ProgramState, SpawnedProgram};
+use crate::reply::{SpawnerReply, signal_name};
 
 impl EventLoop {
     /// Reaps all children that have ended. If one was a program, or an orphan that was killed, its
@@ -60,7 +60,7 @@ impl EventLoop {
         if program.state == ProgramState::Failed {
             return;
         }
-        let answer = match (exit_status, signal) {
+        let reply = match (exit_status, signal) {
             (Some(status), _) => SpawnerReply::Exited { id, status: low_byte(status) },
             (None, Some(signal)) => {
                 self.log_signal(&program, signal);
@@ -71,11 +71,11 @@ impl EventLoop {
             (None, None) => SpawnerReply::Signaled { id, signal: low_byte(Signal::KILL.as_raw()) },
         };
         let worker = program.worker;
-        // A worker that has received this answer may rely on it that the pipes of the program are
+        // A worker that has received this reply may rely on it that the pipes of the program are
         // closed.
         drop(program);
         if let Some(worker) = worker {
-            self.answer(worker, answer);
+            self.reply(worker, reply);
         }
     }
 

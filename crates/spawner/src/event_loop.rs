@@ -19,7 +19,7 @@ use rustix::process::{
 
 use crate::cgi_variables::{is_cgi_variable, variables};
 use crate::cgroups::{CgroupTree, Cgroups};
-use crate::control::ControlAnswer;
+use crate::control::ControlReply;
 use crate::descendants::ChildrenList;
 use crate::exec_plan::PreparedStart;
 use crate::fork_exec::{SharedStack, exit, try_clone_into};
@@ -177,7 +177,7 @@ impl EventLoop {
         if let Some(tree) = cgroups {
             event_loop.use_cgroups(tree);
         }
-        event_loop.answer_control(ControlAnswer::Ready);
+        event_loop.reply_control(ControlReply::Ready);
         event_loop.notice_end_of_server();
         Ok(event_loop)
     }

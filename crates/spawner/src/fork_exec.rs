@@ -26,11 +26,11 @@ use rustix::thread::{
     set_thread_res_gid, set_thread_res_uid,
 };
 
-use crate::answer::StartStage;
 use crate::exec_plan::{ExecPlan, PreparedIdentity, PreparedScript};
 use crate::limits::{AUTOGROUP_ATTEMPTS_MAX, AUTOGROUP_PAUSE_NANOS};
 use crate::process_state::{CONTROL, threads, unblock_signals};
 use crate::program::Execution;
+use crate::reply::StartStage;
 use crate::script_lookup::enter_script_folder;
 
 /// Exit status of a process that could not execute its program, the same as in a shell.

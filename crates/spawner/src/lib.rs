@@ -21,7 +21,7 @@
 //! | [`connection`] | a worker's side: sends requests, reads answers |
 //! | [`request`] | requests of workers as bytes |
 //! | [`cgi_variables`] | the variables that workers may set for CGI scripts |
-//! | [`answer`] | answers to workers as bytes, all of one size |
+//! | [`reply`] | answers to workers as bytes, all of one size |
 //! | `control` | requests of the server as bytes |
 //! | `table_codec` | a row of the table as bytes |
 //! | `byte_codec` | numbers and texts as bytes |
@@ -44,7 +44,6 @@
 #![deny(unsafe_code)]
 
 pub mod accounts;
-pub mod answer;
 mod byte_codec;
 pub mod cgi_variables;
 mod cgroups;
@@ -60,6 +59,7 @@ mod log_output;
 mod process_state;
 mod program;
 mod records;
+pub mod reply;
 pub mod request;
 mod script_lookup;
 mod server_requests;

@@ -94,7 +94,7 @@ pub const STDERR_TURN_BYTES: usize = 64 * 1024;
 /// process in execve(2) has no environment for a moment, and is checked until it has one.
 pub const ORPHAN_LOOK_MS: u64 = 20;
 
-/// Longest time for which the server waits for an answer on the control connection, in
+/// Longest time for which the server waits for a reply on the control connection, in
 /// milliseconds. Meanwhile the spawner checks the program files of the table, which may be on a
 /// slow file system.
 pub const CONTROL_TIMEOUT_MS: u64 = 10_000;

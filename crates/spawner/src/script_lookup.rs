@@ -11,9 +11,9 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2};
 use rustix::io::Errno;
 use rustix::process::fchdir;
 
-use crate::answer::StartStage;
 use crate::exec_plan::PreparedScript;
 use crate::fork_exec::Failure;
+use crate::reply::StartStage;
 
 /// Changes the working directory to the folder of a script (RFC 3875 §7.2), and checks that the
 /// script is a regular file with an execute permission. `folder` is the folder of all scripts.

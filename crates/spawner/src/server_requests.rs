@@ -7,7 +7,7 @@ use std::rc::Rc;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
-use crate::control::{ControlAnswer, ControlRequest};
+use crate::control::{ControlReply, ControlRequest};
 use crate::event_loop::{EventLoop, LiveStart, LiveTable};
 use crate::limits::WORKERS_MAX;
 use crate::records::{Received, receive_record};
@@ -125,25 +125,25 @@ impl EventLoop {
 
     fn use_table(&mut self, coming: ComingTable) {
         let (generation, previous) = (coming.generation, coming.previous);
-        let answer = match self.checked_table(coming) {
+        let reply = match self.checked_table(coming) {
             Ok(table) => {
                 let replaced = std::mem::replace(&mut self.table, table);
-                // The server has timed out waiting for the answer to this table and does not use
+                // The server has timed out waiting for the reply to this table and does not use
                 // it. So no request names that table, and requests for the one before it may still
                 // arrive.
                 if replaced.generation == previous {
                     self.previous = Some(replaced);
                 }
-                ControlAnswer::TableInUse { generation }
+                ControlReply::TableInUse { generation }
             }
             Err(error) => {
                 let now_ms = self.now_ms();
                 let text = format!("spawner: new programs refused, keeping the others: {error}");
                 self.log.notice(now_ms, &text);
-                ControlAnswer::TableRefused { generation }
+                ControlReply::TableRefused { generation }
             }
         };
-        self.answer_control(answer);
+        self.reply_control(reply);
     }
 
     /// Checks a complete table, and prepares its new rows.
@@ -165,12 +165,12 @@ impl EventLoop {
         Ok(LiveTable { generation: coming.generation, starts })
     }
 
-    pub(crate) fn answer_control(&self, answer: ControlAnswer) {
+    pub(crate) fn reply_control(&self, reply: ControlReply) {
         if let Some(control) = &self.control {
-            // The server waits for this answer. If the server has ended, the next read reports
+            // The server waits for this reply. If the server has ended, the next read reports
             // that.
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            let _ = send(control, &answer.encode(), flags);
+            let _ = send(control, &reply.encode(), flags);
         }
     }
 }

@@ -32,7 +32,7 @@ use rustix::process::{
 
 use crate::cgroups::CgroupTree;
 use crate::connection::SpawnerConnection;
-use crate::control::{CONTROL_ANSWER_BYTES, ControlAnswer, ControlRequest};
+use crate::control::{CONTROL_REPLY_BYTES, ControlReply, ControlRequest};
 use crate::descendants::children_of_all_threads;
 use crate::event_loop;
 use crate::fork_exec::fork_main;
@@ -169,8 +169,8 @@ impl Spawner {
             signal: None,
             cgroups: tree,
         };
-        match spawner.receive_answer(Duration::from_millis(CONTROL_TIMEOUT_MS)) {
-            Ok(ControlAnswer::Ready) => Ok(spawner),
+        match spawner.receive_reply(Duration::from_millis(CONTROL_TIMEOUT_MS)) {
+            Ok(ControlReply::Ready) => Ok(spawner),
             _ => {
                 // No program was started yet, so no process can be left.
                 let _ = spawner.kill_descendants();
@@ -228,17 +228,17 @@ impl Spawner {
         let until = Instant::now() + Duration::from_millis(CONTROL_TIMEOUT_MS);
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            match self.receive_answer(left)? {
-                ControlAnswer::TableInUse { generation: of } if of == generation => {
+            match self.receive_reply(left)? {
+                ControlReply::TableInUse { generation: of } if of == generation => {
                     (self.table, self.generation) = (table.clone(), generation);
                     return Ok(generation);
                 }
-                ControlAnswer::TableRefused { generation: of } if of == generation => {
+                ControlReply::TableRefused { generation: of } if of == generation => {
                     return Err(ControlError::Refused);
                 }
                 // This is the late answer to an earlier table.
-                ControlAnswer::TableInUse { .. } | ControlAnswer::TableRefused { .. } => {}
-                ControlAnswer::Ready => return Err(ControlError::Gone),
+                ControlReply::TableInUse { .. } | ControlReply::TableRefused { .. } => {}
+                ControlReply::Ready => return Err(ControlError::Gone),
             }
         }
     }
@@ -339,15 +339,15 @@ impl Spawner {
         }
     }
 
-    fn receive_answer(&self, timeout: Duration) -> Result<ControlAnswer, ControlError> {
+    fn receive_reply(&self, timeout: Duration) -> Result<ControlReply, ControlError> {
         let mut polled = [PollFd::new(&self.control, PollFlags::IN)];
         match poll(&mut polled, Some(&timespec(timeout))) {
             Ok(0) | Err(_) => return Err(ControlError::Timeout),
             Ok(_) => {}
         }
-        let mut bytes = [0; CONTROL_ANSWER_BYTES];
+        let mut bytes = [0; CONTROL_REPLY_BYTES];
         match recv(&self.control, &mut bytes, RecvFlags::DONTWAIT) {
-            Ok((_, CONTROL_ANSWER_BYTES)) => ControlAnswer::decode(bytes).ok_or(ControlError::Gone),
+            Ok((_, CONTROL_REPLY_BYTES)) => ControlReply::decode(bytes).ok_or(ControlError::Gone),
             _ => Err(ControlError::Gone),
         }
     }

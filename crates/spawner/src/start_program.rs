@@ -9,7 +9,6 @@ use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::answer::{Reason, SpawnerReply, StartStage};
 use crate::cgroups::{Cgroups, ProgramCgroup};
 use crate::event_loop::{End, EventLoop, LiveStart, LiveTable};
 use crate::exec_plan::{ExecPlan, ExecVectors, PreparedScript};
@@ -17,6 +16,7 @@ use crate::fork_exec::{Failure, NewProcess, spawn};
 use crate::limits::RUNNING_MAX;
 use crate::process_state::random_number;
 use crate::program::{Execution, ProgramState, SpawnedProgram};
+use crate::reply::{Reason, SpawnerReply, StartStage};
 use crate::request::StartRequest;
 use crate::start_table::ProgramKind;
 use crate::stderr_lines::StderrLines;
@@ -41,16 +41,16 @@ impl EventLoop {
         // The new process has copies of the descriptors. A worker may rely on it that they are
         // closed here once it has the report that the program runs.
         drop(descriptors);
-        let answer = match started {
+        let reply = match started {
             Ok(()) => return,
-            Err(answer) => answer,
+            Err(reply) => reply,
         };
         if let (SpawnerReply::Failed { stage, errno, .. }, Some(start)) =
-            (answer, self.live_start(request))
+            (reply, self.live_start(request))
         {
             self.log_failure((&start.name, start.kind), stage, errno);
         }
-        self.answer(worker, answer);
+        self.reply(worker, reply);
     }
 
     /// Handles the end of an execution: the program runs, or a step has failed.
@@ -63,7 +63,7 @@ impl EventLoop {
     fn after_execution(&mut self, serial: u64, execution: Execution) {
         let Some(program) = self.programs.get_mut(&serial) else { return };
         let (id, name, kind) = (program.id, Rc::clone(&program.name), program.kind);
-        let answer = match execution {
+        let reply = match execution {
             Execution::Executed if kind.is_answered_at_start() => {
                 SpawnerReply::Started { id, pid: program.pid.as_raw_nonzero().get().unsigned_abs() }
             }
@@ -74,11 +74,11 @@ impl EventLoop {
             }
         };
         let worker = program.worker;
-        if let SpawnerReply::Failed { stage, errno, .. } = answer {
+        if let SpawnerReply::Failed { stage, errno, .. } = reply {
             self.log_failure((&name, kind), stage, errno);
         }
         if let Some(worker) = worker {
-            self.answer(worker, answer);
+            self.reply(worker, reply);
         }
     }
 

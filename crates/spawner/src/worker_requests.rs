@@ -1,4 +1,4 @@
-//! Reads the requests of workers, carries them out, and sends the answers.
+//! Reads the requests of workers, carries them out, and sends the replies.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,32 +8,32 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustix::process::Signal;
 
-use crate::answer::{Reason, SpawnerReply};
 use crate::event_loop::EventLoop;
 use crate::limits::REQUESTS_PER_TURN;
 use crate::program::SpawnedProgram;
 use crate::records::{Received, receive_record};
+use crate::reply::{Reason, SpawnerReply};
 use crate::request::SpawnerRequest;
 
 /// The connection of a worker, as the spawner has it.
 #[derive(Debug)]
 pub(crate) struct Worker {
     socket: OwnedFd,
-    /// The queue of answers for which the socket had no space. No request is read as long as this
+    /// The queue of replies for which the socket had no space. No request is read as long as this
     /// queue has any, so its length is bounded: two for each running program, plus those of one
     /// turn.
-    answers: VecDeque<SpawnerReply>,
+    replies: VecDeque<SpawnerReply>,
 }
 
 impl Worker {
     pub(crate) fn new(socket: OwnedFd) -> Self {
-        Self { socket, answers: VecDeque::new() }
+        Self { socket, replies: VecDeque::new() }
     }
 
     /// Returns the event for which the loop waits on the connection: space if answers are queued,
     /// otherwise requests.
     pub(crate) fn awaited(&self) -> (BorrowedFd<'_>, PollFlags) {
-        let flags = if self.answers.is_empty() { PollFlags::IN } else { PollFlags::OUT };
+        let flags = if self.replies.is_empty() { PollFlags::IN } else { PollFlags::OUT };
         (self.socket.as_fd(), flags)
     }
 }
@@ -41,7 +41,7 @@ impl Worker {
 impl EventLoop {
     /// Handles a connection that is readable, or that has space for answers.
     pub(crate) fn on_worker(&mut self, serial: u64) {
-        self.send_answers(serial);
+        self.send_replies(serial);
         let mut buffer = std::mem::take(&mut self.buffer);
         self.receive_requests(serial, &mut buffer);
         self.buffer = buffer;
@@ -50,7 +50,7 @@ impl EventLoop {
     fn receive_requests(&mut self, serial: u64, buffer: &mut [u8]) {
         for _ in 0..REQUESTS_PER_TURN {
             let Some(worker) = self.workers.get(&serial) else { return };
-            if !worker.answers.is_empty() {
+            if !worker.replies.is_empty() {
                 return;
             }
             let malformed = match receive_record(&worker.socket, buffer) {
@@ -85,7 +85,7 @@ impl EventLoop {
         let is_meant =
             |program: &&mut SpawnedProgram| (program.worker, program.id) == (Some(worker), id);
         let Some(program) = self.programs.values_mut().find(is_meant) else {
-            self.answer(worker, SpawnerReply::Rejected { id, reason: Reason::NotRunning });
+            self.reply(worker, SpawnerReply::Rejected { id, reason: Reason::NotRunning });
             return;
         };
         match *request {
@@ -112,24 +112,24 @@ impl EventLoop {
         }
     }
 
-    /// Sends an answer to a worker, or queues it. If the worker has disconnected, the answer is
+    /// Sends a reply to a worker, or queues it. If the worker has disconnected, the reply is
     /// dropped.
-    pub(crate) fn answer(&mut self, worker: u64, answer: SpawnerReply) {
+    pub(crate) fn reply(&mut self, worker: u64, reply: SpawnerReply) {
         if let Some(worker) = self.workers.get_mut(&worker) {
-            worker.answers.push_back(answer);
+            worker.replies.push_back(reply);
         }
-        self.send_answers(worker);
+        self.send_replies(worker);
     }
 
-    fn send_answers(&mut self, serial: u64) {
+    fn send_replies(&mut self, serial: u64) {
         let Some(worker) = self.workers.get_mut(&serial) else { return };
-        while let Some(answer) = worker.answers.front() {
+        while let Some(reply) = worker.replies.front() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            match send(&worker.socket, &answer.encode(), flags) {
-                Ok(_) => drop(worker.answers.pop_front()),
+            match send(&worker.socket, &reply.encode(), flags) {
+                Ok(_) => drop(worker.replies.pop_front()),
                 Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => return,
                 // The next read detects the closed connection.
-                Err(_) => worker.answers.clear(),
+                Err(_) => worker.replies.clear(),
             }
         }
     }

@@ -44,7 +44,7 @@ pub struct Route {
     pub media: &'static str,
 }
 
-/// The files that answer requests, by request: no two pages may answer the same one.
+/// The files that response requests, by request: no two pages may answer the same one.
 #[derive(Debug, Default)]
 pub struct Routes(BTreeMap<(&'static str, String), String>);
 
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn names_say_what_a_page_answers() {
-        for (file, answers) in [
+        for (file, responses) in [
             ("/about.dyn.html", Some("GET /about text/html; charset=utf-8")),
             ("/index.dyn.html", Some("GET / text/html; charset=utf-8")),
             ("/a/index.dyn.htm", Some("GET /a/ text/html; charset=utf-8")),
@@ -233,7 +233,7 @@ mod tests {
             let found = route(file).expect(file);
             let shown =
                 found.map(|found| format!("{} {} {}", found.method, found.path, found.media));
-            assert_eq!(shown.as_deref(), answers, "{file}");
+            assert_eq!(shown.as_deref(), responses, "{file}");
         }
         for file in ["/.dyn.html", "/a/post..dyn.html"] {
             route(file).expect_err(file);

@@ -129,9 +129,9 @@ fn played(server: &Server, row: &Row) -> Result<Outcome, String> {
         (None, _, None) => return Err("no request".to_owned()),
     };
     for &stream in &script.harmless {
-        let answer = answered(&summary, stream);
-        if answer != Ok(Outcome::Status(200)) {
-            return Err(format!("{answer:?} for a request that is right, beside {found:?}"));
+        let response = answered(&summary, stream);
+        if response != Ok(Outcome::Status(200)) {
+            return Err(format!("{response:?} for a request that is right, beside {found:?}"));
         }
     }
     Ok(found)

@@ -331,7 +331,7 @@ pub fn ask_unix(socket: &Path, host: &str) -> String {
     stream.set_read_timeout(Some(PATIENCE)).expect("set");
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("an answer");
+    response
 }

@@ -110,12 +110,12 @@ impl Http3 {
             bytes.extend(frame(kind::DATA, piece));
         }
         let connection = self.quic.connection().clone();
-        let mut answer = Answer::new(request.is_head());
-        let (answer, outcome) = at_once(async move {
-            let outcome = exchange(&connection, &bytes, &mut answer).await;
-            (answer, outcome)
+        let mut response = ResponseParts::new(request.is_head());
+        let (response, outcome) = at_once(async move {
+            let outcome = exchange(&connection, &bytes, &mut response).await;
+            (response, outcome)
         })?;
-        self.judge(answer, outcome)
+        self.judge(response, outcome)
     }
 
     /// Does the same for a request without content, and calls `meanwhile` after the head of the
@@ -129,19 +129,19 @@ impl Http3 {
         request: &Request,
         meanwhile: impl FnOnce(),
     ) -> Result<Response, Broken> {
-        let (bytes, mut answer) = (head(request), Answer::new(request.is_head()));
+        let (bytes, mut response) = (head(request), ResponseParts::new(request.is_head()));
         let connection = self.quic.connection().clone();
-        let (begun, mut answer) = at_once(async move {
-            let begun = begin(&connection, &bytes, &mut answer).await;
-            (begun, answer)
+        let (begun, mut response) = at_once(async move {
+            let begun = begin(&connection, &bytes, &mut response).await;
+            (begun, response)
         })?;
         let mut receiver = begun?;
         meanwhile();
-        let (answer, outcome) = at_once(async move {
-            let outcome = receive(&mut receiver, &mut answer).await;
-            (answer, outcome)
+        let (response, outcome) = at_once(async move {
+            let outcome = receive(&mut receiver, &mut response).await;
+            (response, outcome)
         })?;
-        self.judge(answer, outcome)
+        self.judge(response, outcome)
     }
 
     /// Returns the value of a setting of the server, after waiting for its settings.
@@ -171,7 +171,7 @@ impl Http3 {
 
     /// Checks the received data by the rules.
     #[track_caller]
-    fn judge(&self, answer: Answer, outcome: Result<(), Broken>) -> Result<Response, Broken> {
+    fn judge(&self, parts: ResponseParts, outcome: Result<(), Broken>) -> Result<Response, Broken> {
         let heard = || self.heard.lock().expect("no panic under the lock");
         // Data of several streams that arrive together can be processed in either order.
         let has_settings = outcome.is_err()
@@ -186,9 +186,9 @@ impl Http3 {
         if !has_settings {
             return Err(malformed("§6.2.1: no settings, which come first"));
         }
-        let mut response = answer.head.ok_or_else(|| malformed("§4.1: no head"))?;
-        response.body = answer.body;
-        law::check(&response, answer.to_head);
+        let mut response = parts.head.ok_or_else(|| malformed("§4.1: no head"))?;
+        response.body = parts.body;
+        law::check(&response, parts.to_head);
         Ok(response)
     }
 }
@@ -218,13 +218,13 @@ fn head(request: &Request) -> Vec<u8> {
 async fn begin(
     connection: &quinn::Connection,
     request: &[u8],
-    answer: &mut Answer,
+    response: &mut ResponseParts,
 ) -> Result<RecvStream, Broken> {
     let opened = connection.open_bi().await;
-    let (mut sender, mut receiver) = opened.map_err(|error| lost(error, answer))?;
+    let (mut sender, mut receiver) = opened.map_err(|error| lost(error, response))?;
     send(&mut sender, request).await;
-    while !answer.has_final_head() {
-        if !receive_some(&mut receiver, answer).await? {
+    while !response.has_final_head() {
+        if !receive_some(&mut receiver, response).await? {
             return Err(malformed("§4.1: no head"));
         }
     }
@@ -235,11 +235,11 @@ async fn begin(
 async fn exchange(
     connection: &quinn::Connection,
     request: &[u8],
-    answer: &mut Answer,
+    response: &mut ResponseParts,
 ) -> Result<(), Broken> {
     let opened = connection.open_bi().await;
-    let (mut sender, mut receiver) = opened.map_err(|error| lost(error, answer))?;
-    let outcome = converse(&mut sender, request, &mut receiver, answer).await;
+    let (mut sender, mut receiver) = opened.map_err(|error| lost(error, response))?;
+    let outcome = converse(&mut sender, request, &mut receiver, response).await;
     let _sent_already = sender.reset(VarInt::from_u32(REQUEST_CANCELLED));
     outcome
 }
@@ -249,10 +249,10 @@ async fn converse(
     sender: &mut SendStream,
     request: &[u8],
     receiver: &mut RecvStream,
-    answer: &mut Answer,
+    response: &mut ResponseParts,
 ) -> Result<(), Broken> {
     let mut sending = pin!(send(sender, request));
-    let mut receiving = pin!(receive(receiver, answer));
+    let mut receiving = pin!(receive(receiver, response));
     let mut is_sent = false;
     poll_fn(|context| {
         if !is_sent {
@@ -272,29 +272,32 @@ async fn send(sender: &mut SendStream, request: &[u8]) {
     }
 }
 
-async fn receive(receiver: &mut RecvStream, answer: &mut Answer) -> Result<(), Broken> {
-    while receive_some(receiver, answer).await? {}
+async fn receive(receiver: &mut RecvStream, response: &mut ResponseParts) -> Result<(), Broken> {
+    while receive_some(receiver, response).await? {}
     Ok(())
 }
 
 /// Receives a piece; returns false at the end of the stream.
-async fn receive_some(receiver: &mut RecvStream, answer: &mut Answer) -> Result<bool, Broken> {
+async fn receive_some(
+    receiver: &mut RecvStream,
+    response: &mut ResponseParts,
+) -> Result<bool, Broken> {
     match receiver.read_chunk(usize::MAX, true).await {
-        Ok(Some(chunk)) => answer.take(&chunk.bytes).map(|()| true),
-        Ok(None) if answer.held.is_empty() => Ok(false),
+        Ok(Some(chunk)) => response.take(&chunk.bytes).map(|()| true),
+        Ok(None) if response.held.is_empty() => Ok(false),
         Ok(None) => Err(malformed("§7.1: a frame that is cut")),
         Err(ReadError::Reset(code)) => Err(Broken::Reset(code.into())),
-        Err(ReadError::ConnectionLost(error)) => Err(lost(error, answer)),
+        Err(ReadError::ConnectionLost(error)) => Err(lost(error, response)),
         Err(error) => Err(Broken::Failed(error.into())),
     }
 }
 
 /// Returns the reason why the connection has ended.
-fn lost(error: ConnectionError, answer: &Answer) -> Broken {
-    let has_begun = answer.head.is_some() || !answer.held.is_empty();
+fn lost(error: ConnectionError, response: &ResponseParts) -> Broken {
+    let has_begun = response.head.is_some() || !response.held.is_empty();
     match error {
         ConnectionError::ApplicationClosed(closed) => match closed.error_code.into_inner() {
-            NO_ERROR if has_begun => Broken::Short(format!("{} bytes", answer.body.len())),
+            NO_ERROR if has_begun => Broken::Short(format!("{} bytes", response.body.len())),
             NO_ERROR => Broken::Closed,
             code => Broken::GivenUp(code),
         },
@@ -304,7 +307,7 @@ fn lost(error: ConnectionError, answer: &Answer) -> Broken {
 
 /// The received part of a response.
 #[derive(Debug)]
-struct Answer {
+struct ResponseParts {
     to_head: bool,
     head: Option<Response>,
     body: Vec<u8>,
@@ -313,9 +316,15 @@ struct Answer {
     held: Vec<u8>,
 }
 
-impl Answer {
-    fn new(to_head: bool) -> Answer {
-        Answer { to_head, head: None, body: Vec::new(), has_trailers: false, held: Vec::new() }
+impl ResponseParts {
+    fn new(to_head: bool) -> ResponseParts {
+        ResponseParts {
+            to_head,
+            head: None,
+            body: Vec::new(),
+            has_trailers: false,
+            held: Vec::new(),
+        }
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<(), Broken> {

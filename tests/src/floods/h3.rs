@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Turn {
     RapidReset,
-    StoppedAnswers,
+    StoppedResponses,
     MadeYouReset,
     UniStreams,
     UniStreamsOfNoType,
@@ -30,7 +30,7 @@ pub(super) enum Turn {
 /// Known attacks on servers of HTTP/2, translated to HTTP/3.
 pub(super) const FLOODS: &[Flood] = &[
     calm("rapid reset", Turn::RapidReset),
-    calm("answers that are stopped", Turn::StoppedAnswers),
+    calm("answers that are stopped", Turn::StoppedResponses),
     calm("made you reset", Turn::MadeYouReset),
     calm("streams that nobody knows", Turn::UniStreams),
     calm("streams of no type", Turn::UniStreamsOfNoType),
@@ -127,7 +127,7 @@ impl Attacker {
         while self.connection.close_reason().is_none() {
             let goes_on = match turn {
                 Turn::RapidReset => self.reset_a_request().await?,
-                Turn::StoppedAnswers => self.stop_an_answer().await?,
+                Turn::StoppedResponses => self.stop_an_response().await?,
                 Turn::MadeYouReset => self.be_reset().await?,
                 Turn::UniStreams => {
                     self.uni_stream(&[&integer(UNKNOWN)[..], &[0; 9]].concat()).await?
@@ -147,7 +147,7 @@ impl Attacker {
                     self.refused_head(&[("x", &value)]).await?
                 }
                 Turn::ManyFields => self.refused_head(&[("x", "y"); 101]).await?,
-                Turn::ShutWindows => self.unread_answer().await?,
+                Turn::ShutWindows => self.unread_response().await?,
             };
             vain_looks += u32::from(!goes_on);
             if !goes_on {
@@ -172,7 +172,7 @@ impl Attacker {
     }
 
     /// Sends a whole request and stops its response.
-    async fn stop_an_answer(&self) -> Option<bool> {
+    async fn stop_an_response(&self) -> Option<bool> {
         let (mut sender, mut receiver) = self.open().await?;
         sender.write_all(&head("GET", "/large.bin")).await.ok()?;
         sender.finish().ok()?;
@@ -253,7 +253,7 @@ impl Attacker {
     }
 
     /// Sends a request and does not read its response.
-    async fn unread_answer(&mut self) -> Option<bool> {
+    async fn unread_response(&mut self) -> Option<bool> {
         if self.streams.len() >= 100 {
             return Some(false);
         }

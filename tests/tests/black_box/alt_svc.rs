@@ -37,9 +37,9 @@ impl Served {
     #[track_caller]
     fn tells(&self, protocol: Protocol, value: Option<&str>) {
         let address = self.server.address_over(protocol);
-        for (answer, status) in answers(address, protocol, &self.authority) {
-            assert_eq!(answer.status, status, "{protocol:?}: {answer}");
-            assert_eq!(answer.field("Alt-Svc"), value, "{protocol:?}: {answer}");
+        for (response, status) in responses(address, protocol, &self.authority) {
+            assert_eq!(response.status, status, "{protocol:?}: {response}");
+            assert_eq!(response.field("Alt-Svc"), value, "{protocol:?}: {response}");
         }
     }
 }
@@ -53,7 +53,7 @@ fn pairs(files: &Folder) -> (Pair, Pair) {
 
 /// Returns one response of each kind, with the status that it should have.
 #[track_caller]
-fn answers(address: SocketAddr, protocol: Protocol, authority: &Pair) -> Vec<(Response, u16)> {
+fn responses(address: SocketAddr, protocol: Protocol, authority: &Pair) -> Vec<(Response, u16)> {
     let mut client = Client::open(&Peer::new(address, protocol, Some(&authority.cert)));
     let home = client.exchange(&Request::get("/"));
     let tag = home.field("ETag").expect("a tag").to_owned();
@@ -108,8 +108,8 @@ fn what_the_operator_says_is_sent_by_listeners_without_h3() {
         let flags = ["--protocols", "h1,h2", "--alt-svc", value];
         let server = Start::site(files.path()).tls(&pair).flags(&flags).start();
         for protocol in OVER_TLS {
-            for (answer, _) in answers(server.address_over(protocol), protocol, &authority) {
-                assert_eq!(answer.field("Alt-Svc"), Some(value), "{protocol:?}: {answer}");
+            for (response, _) in responses(server.address_over(protocol), protocol, &authority) {
+                assert_eq!(response.field("Alt-Svc"), Some(value), "{protocol:?}: {response}");
             }
         }
         assert_eq!(server.get("/").field("Alt-Svc"), None);
@@ -123,8 +123,8 @@ fn without_a_listener_over_quic_nothing_is_said() {
     let (authority, pair) = pairs(&files);
     let server = Start::site(files.path()).tls(&pair).start();
     for protocol in OVER_TLS {
-        for (answer, _) in answers(server.address_over(protocol), protocol, &authority) {
-            assert_eq!(answer.field("Alt-Svc"), None, "{protocol:?}: {answer}");
+        for (response, _) in responses(server.address_over(protocol), protocol, &authority) {
+            assert_eq!(response.field("Alt-Svc"), None, "{protocol:?}: {response}");
         }
     }
     server.stop();
@@ -154,8 +154,8 @@ fn a_listener_without_h3_is_silent_about_it() {
     assert_eq!((over_tls.len(), over_quic.len()), (2, 2));
     for (address, told) in over_tls.into_iter().zip([None, Some(both.as_str())]) {
         for protocol in OVER_TLS {
-            for (answer, _) in answers(address, protocol, &authority) {
-                assert_eq!(answer.field("Alt-Svc"), told, "{protocol:?}: {answer}");
+            for (response, _) in responses(address, protocol, &authority) {
+                assert_eq!(response.field("Alt-Svc"), told, "{protocol:?}: {response}");
             }
         }
     }

@@ -227,7 +227,8 @@ fn clients_that_vanish_leave_nothing_behind() {
         assert_eq!(kept.exchange(&Request::get("/")).text(), "home");
         let files = server.open_files().len();
         for round in 0..40 {
-            for vanish in [vanish_at_once, vanish_in_a_head, vanish_in_content, vanish_in_answers] {
+            for vanish in [vanish_at_once, vanish_in_a_head, vanish_in_content, vanish_in_responses]
+            {
                 vanish(server, round % 2 == 0);
             }
             assert_eq!(kept.exchange(&Request::get("/")).text(), "home");
@@ -261,7 +262,7 @@ fn vanish_in_content(server: &Server, by_reset: bool) {
     leave(connection, by_reset);
 }
 
-fn vanish_in_answers(server: &Server, by_reset: bool) {
+fn vanish_in_responses(server: &Server, by_reset: bool) {
     let mut connection = server.connect();
     connection.send(Request::get("/large.bin").bytes().repeat(10));
     connection.read_some(100_000).expect("the first bytes");

@@ -75,7 +75,7 @@ fn loads(browser: &mut Browser, server: &Server, protocol: &str) {
         );
         let by = by.as_array().expect("a list").iter();
         came_by.extend(by.map(|by| by.as_str().unwrap_or_default().to_owned()));
-        loaded.extend(visit.answers.into_iter().map(|answer| answer.url));
+        loaded.extend(visit.responses.into_iter().map(|response| response.url));
     }
     assert_eq!(Vec::from_iter(came_by), [protocol]);
     // The pages together use all other resources; the browser requests icons at any time.
@@ -112,11 +112,11 @@ fn the_keys_of_http2_and_http3_are_exchanged_with_a_post_quantum_part() {
     matrix.over(speaks, "the versions that a browser encrypts").run(|server| {
         let protocol = if server.protocol() == Protocol::Http3 { "QUIC" } else { "TLS 1.3" };
         let visit = Browser::trusting(server).visit(&server.url("/"));
-        let page = visit.answers.iter().find(|answer| answer.purpose == "Document");
+        let page = visit.responses.iter().find(|response| response.purpose == "Document");
         let expected =
             Encryption { protocol: protocol.to_owned(), key_group: "X25519MLKEM768".to_owned() };
         let encryption = page.and_then(|page| page.encryption.clone());
-        assert_eq!(encryption, Some(expected), "{:#?}", visit.answers);
+        assert_eq!(encryption, Some(expected), "{:#?}", visit.responses);
     });
 }
 
@@ -206,8 +206,8 @@ fn a_page_that_is_opened_again_is_asked_for_and_its_fingerprinted_files_are_not(
         browser.visit(&server.url("/about"));
         let again = browser.visit(&home);
         assert_eq!(statuses(&again, &home), [304]);
-        let fetched = again.answers.iter().filter(|answer| !answer.from_cache);
-        assert!(fetched.clone().all(|answer| answer.url != script), "{:#?}", again.answers);
+        let fetched = again.responses.iter().filter(|response| !response.from_cache);
+        assert!(fetched.clone().all(|response| response.url != script), "{:#?}", again.responses);
         // The script displays data about the connection.
         let shown = browser.evaluate("!document.getElementById('arrival').hidden");
         assert_eq!(shown, true);
@@ -222,10 +222,10 @@ fn script(server: &Server) -> String {
 }
 
 fn statuses(visit: &Visit, url: &str) -> Vec<u64> {
-    let answers = visit.answers.iter().filter(|answer| answer.url == url);
+    let responses = visit.responses.iter().filter(|response| response.url == url);
     // The script of the home page also requests its own page.
-    let answers = answers.filter(|answer| answer.purpose != "Fetch");
-    answers.map(|answer| answer.status).collect()
+    let responses = responses.filter(|response| response.purpose != "Fetch");
+    responses.map(|response| response.status).collect()
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn the_report_of_a_build_is_a_page_that_needs_nothing_else() {
     // The report is opened as a file, without a network.
     let visit = browser.visit(&format!("file://{}", report.display()));
     assert!(visit.complaints.is_empty(), "{:#?}", visit.complaints);
-    assert_eq!(visit.answers.len(), 1, "it loads something: {:?}", visit.answers);
+    assert_eq!(visit.responses.len(), 1, "it loads something: {:?}", visit.responses);
     assert_eq!(browser.evaluate("document.querySelectorAll('svg rect').length > 10"), true);
     assert_eq!(browser.evaluate("document.querySelectorAll('h2').length"), 7);
     fits(&mut browser, "the report");

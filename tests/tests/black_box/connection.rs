@@ -297,8 +297,8 @@ fn a_client_of_http2_that_has_finished_sending_gets_its_answer() {
         ] {
             let mut client = Http2::try_open(server.peer()).expect("a connection");
             assert_eq!(client.try_exchange(&Request::get("/")).expect("an answer").text(), "home");
-            let answer = client.try_last_exchange(&request).expect("an answer, and the end");
-            assert!(answer.status == 404 || answer.body == content, "{answer}");
+            let response = client.try_last_exchange(&request).expect("an answer, and the end");
+            assert!(response.status == 404 || response.body == content, "{response}");
         }
     });
 }

@@ -392,9 +392,9 @@ fn talk(socket: &Path, bytes: &[u8]) -> String {
     client.set_read_timeout(Some(PATIENCE)).expect("set");
     // The server may refuse to read all of it.
     let _reset = client.write_all(bytes);
-    let mut answer = String::new();
-    let _reset = client.read_to_string(&mut answer);
-    answer
+    let mut response = String::new();
+    let _reset = client.read_to_string(&mut response);
+    response
 }
 
 #[test]
@@ -415,12 +415,12 @@ fn hostile_clients_are_answered_or_disconnected_and_hold_up_nobody() {
         // The line is incomplete.
         (b"{\"version\":1,\"command\":\"stop\"}", ""),
     ] {
-        let answer = talk(&socket, bytes);
-        assert!(answer.contains(expected), "{answer}");
-        assert_eq!(answer.is_empty(), expected.is_empty(), "{answer}");
+        let response = talk(&socket, bytes);
+        assert!(response.contains(expected), "{response}");
+        assert_eq!(response.is_empty(), expected.is_empty(), "{response}");
     }
-    let answer = talk(&socket, &vec![b'['; 1 << 20]);
-    assert!(answer.contains("longer than 65536 bytes"), "{answer}");
+    let response = talk(&socket, &vec![b'['; 1 << 20]);
+    assert!(response.contains("longer than 65536 bytes"), "{response}");
     ask_status();
     // A client that sends requests and reads no response is disconnected, and uses no memory.
     let before_bytes = server.memory_bytes("RssAnon");
@@ -434,10 +434,10 @@ fn hostile_clients_are_answered_or_disconnected_and_hold_up_nobody() {
         (0..12).map(|_| UnixStream::connect(&socket).expect("connected")).collect();
     let refused = silent.iter().filter(|client| {
         client.set_read_timeout(Some(PATIENCE)).expect("set");
-        let mut answer = String::new();
+        let mut response = String::new();
         let mut client: &UnixStream = client;
-        let _reset = client.read_to_string(&mut answer);
-        answer.contains("8 clients use this socket already")
+        let _reset = client.read_to_string(&mut response);
+        response.contains("8 clients use this socket already")
     });
     assert_eq!(refused.count(), 12 - 8);
     // All of them have been disconnected by now.

@@ -108,8 +108,10 @@ fn a_truncated_archive_costs_answers_and_a_copy_of_it_nothing() {
                 let mut connection = server.connect();
                 connection.send(Request::get(target).bytes());
                 match connection.try_receive(false) {
-                    Ok(answer) if memory == "copy" => assert_ne!(answer.status, 500, "{target}"),
-                    Ok(answer) => assert_eq!(answer.status, 500, "{target}"),
+                    Ok(response) if memory == "copy" => {
+                        assert_ne!(response.status, 500, "{target}")
+                    }
+                    Ok(response) => assert_eq!(response.status, 500, "{target}"),
                     Err(broken) => assert_ne!(memory, "copy", "{broken:?}"),
                 }
             }

@@ -163,10 +163,10 @@ fn a_site_that_cannot_be_loaded_at_the_start_is_shown_too() {
     server.wait_for_line(0, |line| line.contains("is not served until the error is corrected"));
     // Programs of the developer get the reason, others none.
     for target in ["/", "/missing"] {
-        let answer = server.get(target);
-        assert_eq!(answer.status, 500, "{answer}");
-        assert!(answer.text().contains("_redirects:1:"), "{answer}");
-        assert!(answer.text().contains("not served until this is corrected"), "{answer}");
+        let response = server.get(target);
+        assert_eq!(response.status, 500, "{response}");
+        assert!(response.text().contains("_redirects:1:"), "{response}");
+        assert!(response.text().contains("not served until this is corrected"), "{response}");
         let other = server.exchange(&Request::get(target).host("example.org"));
         assert!(other.status == 503 && !other.text().contains("_redirects"), "{other}");
         assert!(other.text().contains("The site is not available at the moment"), "{other}");

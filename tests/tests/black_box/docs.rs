@@ -12,7 +12,7 @@ mod yaml;
 
 use known::{has_flags, is_build_setting, is_chore};
 use outputs::{Part, Shown, parts};
-use pages::all_answer;
+use pages::all_response;
 use pinion_tests::binary::{pinion, source_root};
 use pinion_tests::blocks::{
     CONFIGURATION, FILE, SAMPLE, SCRIPT, routes, shown_commands, words, yaml_commands,
@@ -155,7 +155,7 @@ struct Reader {
     /// The number of responses of their pages and routes that were checked.
     pages: usize,
     /// The output of curl, one entry for each command.
-    answers: Vec<Vec<u8>>,
+    responses: Vec<Vec<u8>>,
     /// The clients that read a stream until the server stops.
     streams: Vec<Child>,
     /// The rows of the table of commands that are not run which the document needs.
@@ -185,7 +185,7 @@ impl Reader {
             server: None,
             sites: BTreeSet::new(),
             pages: 0,
-            answers: Vec::new(),
+            responses: Vec::new(),
             streams: Vec::new(),
             not_run: BTreeSet::new(),
         }
@@ -202,7 +202,7 @@ impl Reader {
 
     /// Asserts that the document shows the responses to the last commands.
     fn compares(&self, shown: &Shown) {
-        let got = self.answers[self.answers.len() - shown.answers..].concat();
+        let got = self.responses[self.responses.len() - shown.responses..].concat();
         let got = String::from_utf8(got).expect("an answer that is shown is text");
         // Newlines at the end are invisible in a document.
         assert_eq!(got.trim_end_matches('\n'), shown.text, "{}", self.document.display());
@@ -330,9 +330,10 @@ impl Reader {
                 streams.push((client, begun));
                 continue;
             }
-            let answer = server.exchange(&filled_in(method, path));
-            let is_well = (200..400).contains(&answer.status) || answer.status == ASKS_FOR_PASSWORD;
-            assert!(is_well, "{method} {path}: {}", answer.status);
+            let response = server.exchange(&filled_in(method, path));
+            let is_well =
+                (200..400).contains(&response.status) || response.status == ASKS_FOR_PASSWORD;
+            assert!(is_well, "{method} {path}: {}", response.status);
         }
         if has_streams {
             server.signal(Signal::TERM);
@@ -372,7 +373,7 @@ impl Reader {
         // A module waits for the script that will load it.
         let is_module = path.ends_with(".lua") && !path.ends_with("/main.lua");
         if site.is_dir() && !is_module {
-            self.pages += all_answer(&self.document, &site);
+            self.pages += all_response(&self.document, &site);
         }
     }
 
@@ -555,7 +556,7 @@ impl Reader {
             curl.arg("--fail");
         }
         curl.args(["--silent", "--show-error"]).args(arguments.iter().map(own));
-        self.answers.push(stdout(curl.current_dir(self.folder.path())));
+        self.responses.push(stdout(curl.current_dir(self.folder.path())));
     }
 
     /// Reloads the server, after starting one if the document assumes it.

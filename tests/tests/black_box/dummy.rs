@@ -21,9 +21,9 @@ fn start(protocol: Protocol, io: Io, flags: &[&str]) -> Server {
 
 /// Returns the names of the fields, in lower case and in order, and the content; the status is 200.
 #[track_caller]
-fn answer(server: &Server) -> (Vec<(String, String)>, Vec<u8>) {
+fn response(server: &Server) -> (Vec<(String, String)>, Vec<u8>) {
     if !server.protocol().is_known_to_curl() {
-        return answer_over_quic(server);
+        return response_over_quic(server);
     }
     let told = stdout(server.curl().args(["--silent", "--include"]).arg(server.url("/any/thing")));
     let end = told.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
@@ -55,7 +55,7 @@ fn ask(quic: &Quic, bytes: &[u8]) -> RecvStream {
 }
 
 #[track_caller]
-fn answer_over_quic(server: &Server) -> (Vec<(String, String)>, Vec<u8>) {
+fn response_over_quic(server: &Server) -> (Vec<(String, String)>, Vec<u8>) {
     let quic = Quic::open(server.peer()).expect("a connection");
     let mut bytes = wait(ask(&quic, &request("x")).read_to_end(1000)).expect("an end");
     let bytes = bytes.as_mut().expect("an answer");
@@ -78,7 +78,7 @@ fn answer_over_quic(server: &Server) -> (Vec<(String, String)>, Vec<u8>) {
 /// without a field.
 #[track_caller]
 fn says(server: &Server, content: &[u8]) {
-    let (mut fields, found) = answer(server);
+    let (mut fields, found) = response(server);
     let protocol = server.protocol();
     assert_eq!(found, content, "{protocol:?}");
     fields.retain(|(name, _)| name != "date");
@@ -110,7 +110,7 @@ fn content_is_counted_where_there_is_some() {
         for delay in [&[][..], &["--dummy-delay", "5ms"]] {
             let flags = [&["--dummy", "--dummy-bytes", "500", "--stats", "60"], delay].concat();
             let mut server = start(protocol, io, &flags);
-            assert_eq!(answer(&server).1.len(), 500);
+            assert_eq!(response(&server).1.len(), 500);
             for _ in 0..2 {
                 assert_eq!(server.client().exchange(&Request::head("/")).status, 200);
             }
@@ -129,7 +129,7 @@ const LONG: [&str; 5] = ["--dummy", "--dummy-delay", "60s", "--workers", "1"];
 /// Responses of the server itself are sent at once, although their requests are later: by then the
 /// only worker has read the delayed request without responding to it.
 #[test]
-fn over_http1_an_answer_takes_its_time() {
+fn over_http1_a_response_takes_its_time() {
     for (protocol, io) in [Protocol::Http1, Protocol::Http1Tls]
         .into_iter()
         .flat_map(|protocol| Io::BOTH.map(|io| (protocol, io)))
@@ -147,7 +147,7 @@ fn over_http1_an_answer_takes_its_time() {
 }
 
 #[test]
-fn over_http3_an_answer_takes_its_time() {
+fn over_http3_a_response_takes_its_time() {
     /// H3_MESSAGE_ERROR (RFC 9114 §8.1).
     const MESSAGE_ERROR: VarInt = VarInt::from_u32(0x10e);
     for io in Io::BOTH {

@@ -87,8 +87,8 @@ fn what_nobody_has_is_answered_by_the_page_of_the_site() {
     site.write("public_html/_redirects", "/old/* /gone.html 404\n");
     Matrix::of(site.path()).run(|server| {
         for (path, page) in [("/none", small), ("/docs/none", &*large), ("/old/x", "gone")] {
-            let answer = server.get(path);
-            assert_eq!((answer.status, answer.text()), (404, page), "{path}");
+            let response = server.get(path);
+            assert_eq!((response.status, response.text()), (404, page), "{path}");
             let head = server.exchange(&Request::new("HEAD", path));
             let bytes = page.len().to_string();
             assert_eq!((head.status, head.body.len()), (404, 0), "{path}");
@@ -472,8 +472,8 @@ fn a_copy_of_a_page_is_no_page_and_never_sent() {
         let long = name.replace(".dyn", "").replace(".DYN", "");
         for path in [name.to_owned(), short, long] {
             let path = format!("/{}", path.replace(' ', "%20"));
-            let answer = told.get(&path);
-            assert_eq!(answer.status, 404, "{path}");
+            let response = told.get(&path);
+            assert_eq!(response.status, 404, "{path}");
         }
     }
     assert_eq!(told.exchange(&Request::new("POST", "/wish")).status, 404);

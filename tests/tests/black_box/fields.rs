@@ -158,7 +158,7 @@ fn each_answer_of_a_connection_has_the_date_of_its_own_second() {
         eprintln!("{way:?}"); // Shown when the case fails.
         let server = Start::site(site.path()).in_way(way).start();
         let mut client = server.client();
-        let date = date_of_answer(&mut client);
+        let date = date_of_response(&mut client);
         (way, server, client, date)
     };
     let connected: Vec<_> = ways(|_| true).into_iter().map(start).collect();
@@ -166,7 +166,7 @@ fn each_answer_of_a_connection_has_the_date_of_its_own_second() {
     thread::sleep(Duration::from_millis(1100));
     for (way, server, mut client, first) in connected {
         eprintln!("{way:?}");
-        let second = date_of_answer(&mut client);
+        let second = date_of_response(&mut client);
         assert!(second > first, "{first}, and more than a second later {second}");
         drop(client);
         server.stop();
@@ -176,7 +176,7 @@ fn each_answer_of_a_connection_has_the_date_of_its_own_second() {
 /// Returns the date of a response in seconds since 1970. It must be the current second, as far as
 /// the two clocks agree.
 #[track_caller]
-fn date_of_answer(client: &mut Client) -> u64 {
+fn date_of_response(client: &mut Client) -> u64 {
     let now = || SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_secs();
     let before = now();
     let response = client.exchange(&Request::get("/"));

@@ -91,7 +91,7 @@ fn forgets_nothing_that_was_typed(browser: &mut Browser) {
     // A browser validates the form itself, which only helps its user.
     browser.evaluate("document.querySelector('form').noValidate = true");
     let visit = browser.follow(&sign(" ", MESSAGE));
-    assert_eq!(visit.answers[0].status, 422);
+    assert_eq!(visit.responses[0].status, 422);
     // A browser moves the focus when it draws, which is after it has loaded.
     browser.evaluate(
         "new Promise(done => {
@@ -175,11 +175,11 @@ fn a_forged_form_is_refused() {
         Visitor { cookie: format!("x{}", one.cookie), token: one.token },
     ];
     for visitor in forged {
-        let answer = visitor.signs(&server, "Mallory", "forged");
-        assert_eq!(answer.status, 403, "{}", visitor.token);
-        assert!(answer.text().contains("We cannot tell"), "{}", answer.text());
+        let response = visitor.signs(&server, "Mallory", "forged");
+        assert_eq!(response.status, 403, "{}", visitor.token);
+        assert!(response.text().contains("We cannot tell"), "{}", response.text());
         // The input is still in the form, in case the sender was a person.
-        assert!(answer.text().contains("value=\"Mallory\""), "{}", answer.text());
+        assert!(response.text().contains("value=\"Mallory\""), "{}", response.text());
     }
     assert!(!server.get("/").text().contains("forged"));
     server.stop();
@@ -263,9 +263,9 @@ fn what_is_wrong_is_told_in_the_form() {
         ("x", "%00%01", "Write a few words."),
         ("x", &long, "Use at most 1000 characters; these are 1001."),
     ] {
-        let answer = visitor.signs(&server, name, message);
-        assert_eq!(answer.status, 422, "{told}");
-        assert!(answer.text().contains(told), "{told}: {}", answer.text());
+        let response = visitor.signs(&server, name, message);
+        assert_eq!(response.status, 422, "{told}");
+        assert!(response.text().contains(told), "{told}: {}", response.text());
     }
     // Characters are counted, not bytes.
     let longest = "%C3%A9".repeat(1000);

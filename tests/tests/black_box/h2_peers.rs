@@ -82,9 +82,9 @@ impl Client {
 }
 
 /// Returns the status and the content of a response, reading as the windows allow.
-async fn whole(answer: ResponseFuture) -> Result<(u16, Vec<u8>), h2::Error> {
-    let answer = answer.await?;
-    let (status, mut stream) = (answer.status().as_u16(), answer.into_body());
+async fn whole(response: ResponseFuture) -> Result<(u16, Vec<u8>), h2::Error> {
+    let response = response.await?;
+    let (status, mut stream) = (response.status().as_u16(), response.into_body());
     let mut content = Vec::new();
     while let Some(piece) = piece(&mut stream).await? {
         content.extend_from_slice(&piece);
@@ -110,11 +110,11 @@ fn many_requests_at_once_get_their_own_answers() {
                 8..14 => ("/none", 404, None),
                 _ => ("/", 200, Some(b"home".to_vec())),
             };
-            let (answer, _) = client.begin("GET", path, false).await;
-            begun.push((path, status, content, tokio::spawn(whole(answer))));
+            let (response, _) = client.begin("GET", path, false).await;
+            begun.push((path, status, content, tokio::spawn(whole(response))));
         }
-        for (path, status, content, answer) in begun {
-            let (found, own) = answer.await.expect("no panic").expect("an answer");
+        for (path, status, content, response) in begun {
+            let (found, own) = response.await.expect("no panic").expect("an answer");
             assert_eq!(found, status, "{path}");
             assert!(content.is_none_or(|content| content == own), "{path}");
         }
@@ -128,9 +128,9 @@ fn a_request_with_content_is_answered_and_the_next_too() {
     let site = site();
     each_way(|| Start::site(site.path()), &async |_, mut client| {
         for bytes in [0, 10, LARGE_BYTES] {
-            let (answer, mut content) = client.begin("POST", "/", true).await;
+            let (response, mut content) = client.begin("POST", "/", true).await;
             content.send_data(noise(bytes).into(), true).expect("an open stream");
-            let (status, _) = whole(answer).await.expect("an answer");
+            let (status, _) = whole(response).await.expect("an answer");
             assert_eq!(status, 405, "{bytes} bytes");
             let (status, home) = client.get("/").await.expect("an answer");
             assert_eq!((status, home.as_slice()), (200, &b"home"[..]));
@@ -140,12 +140,12 @@ fn a_request_with_content_is_answered_and_the_next_too() {
 
 /// The rest of a cancelled response uses neither windows nor streams of later ones.
 #[test]
-fn an_answer_that_is_given_up_half_way_is_no_harm() {
+fn a_response_that_is_given_up_half_way_is_no_harm() {
     let site = site();
     each_way(|| Start::site(site.path()), &async |_, mut client| {
         for _ in 0..30 {
-            let (answer, mut stream) = client.begin("GET", "/large.bin", false).await;
-            let mut content = answer.await.expect("a head").into_body();
+            let (response, mut stream) = client.begin("GET", "/large.bin", false).await;
+            let mut content = response.await.expect("a head").into_body();
             let first = piece(&mut content).await.expect("no end").expect("a piece");
             assert!(noise(LARGE_BYTES).starts_with(&first));
             stream.send_reset(Reason::CANCEL);
@@ -163,8 +163,8 @@ fn an_answer_that_is_given_up_half_way_is_no_harm() {
 fn a_server_that_stops_finishes_what_runs() {
     let site = site();
     each_way(|| Start::site(site.path()), &async |server, mut client| {
-        let (answer, _) = client.begin("GET", "/large.bin", false).await;
-        let answer = answer.await.expect("a head");
+        let (response, _) = client.begin("GET", "/large.bin", false).await;
+        let response = response.await.expect("a head");
         server.signal(Signal::TERM);
         let requests = client.requests.clone();
         // The client knows this as soon as the last GOAWAY has arrived.
@@ -174,7 +174,7 @@ fn a_server_that_stops_finishes_what_runs() {
             }
         };
         refused.await;
-        let mut stream = answer.into_body();
+        let mut stream = response.into_body();
         let mut content = Vec::new();
         while let Some(piece) = piece(&mut stream).await.expect("the rest") {
             content.extend_from_slice(&piece);
@@ -187,15 +187,15 @@ fn a_server_that_stops_finishes_what_runs() {
 
 /// `--dummy-delay`: the connection is active while a response is delayed.
 #[test]
-fn an_answer_that_takes_its_time_holds_nothing_up() {
+fn a_response_that_takes_its_time_holds_nothing_up() {
     each_way(
         || Start::serve(&["--dummy", "--dummy-delay", "60s"]).grace(0),
         &async |_, mut client| {
-            let (answer, _) = client.begin("GET", "/", false).await;
+            let (response, _) = client.begin("GET", "/", false).await;
             for _ in 0..2 {
                 client.pings.ping(h2::Ping::opaque()).await.expect("an answer to a ping");
             }
-            let found = pin!(answer).poll(&mut Context::from_waker(Waker::noop()));
+            let found = pin!(response).poll(&mut Context::from_waker(Waker::noop()));
             assert!(found.is_pending(), "{found:?}");
         },
     );

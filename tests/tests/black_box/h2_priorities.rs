@@ -84,7 +84,7 @@ fn what_is_more_urgent_comes_first() {
 
 /// RFC 9218 §7.1.
 #[test]
-fn a_frame_changes_how_urgent_an_answer_is() {
+fn a_frame_changes_how_urgent_a_response_is() {
     each_way(|mut client| {
         let [late, soon] = ["u=5", "u=1"].map(|priority| client.ask(priority));
         assert_eq!(client.order(LARGE_BYTES / 2), [soon]);
@@ -98,7 +98,7 @@ fn a_frame_changes_how_urgent_an_answer_is() {
 
 /// RFC 9218 §4.2, §10.
 #[test]
-fn incremental_answers_take_turns() {
+fn incremental_responses_take_turns() {
     each_way(|mut client| {
         let late = client.ask("u=5, i");
         let [one, other] = [(); 2].map(|()| client.ask("u=1, i"));

@@ -237,8 +237,8 @@ fn nghttp_hears_that_its_smaller_table_is_known() {
                 nghttp.args(sizes.iter().map(|bytes| format!("--header-table-size={bytes}")));
                 let told = stdout(nghttp.arg(format!("{scheme}://{address}/small.bin")));
                 let told = String::from_utf8_lossy(&told);
-                let answers = told.matches(" 200 ").count();
-                assert_eq!(answers, 50, "{scheme} over {io:?}, {sizes:?}: {told}");
+                let responses = told.matches(" 200 ").count();
+                assert_eq!(responses, 50, "{scheme} over {io:?}, {sizes:?}: {told}");
             }
         }
         served.server.stop();

@@ -153,8 +153,8 @@ fn quinn_moves_between_requests() {
         let server = start(&site, io, "3");
         let client = Http3::try_open(server.peer()).expect("a connection");
         for _ in 0..20 {
-            let answer = client.try_exchange(&Request::get("/small.bin"));
-            assert!(answer.is_ok_and(|answer| answer.body == noise(5 << 10)), "over {io:?}");
+            let response = client.try_exchange(&Request::get("/small.bin"));
+            assert!(response.is_ok_and(|response| response.body == noise(5 << 10)), "over {io:?}");
             client.quic().move_on().expect("another port");
         }
         server.stop();
@@ -172,8 +172,8 @@ fn quinn_gets_much_at_once_byte_for_byte() {
         let client = Http3::try_open(&server.peer().clone().windows([WINDOW_BYTES; 2]));
         let client = client.expect("a connection");
         for _ in 0..3 {
-            let answer = client.try_exchange(&Request::get("/large.bin")).expect("an answer");
-            assert!(answer.body == noise(10 << 20), "over {io:?}: {answer}");
+            let response = client.try_exchange(&Request::get("/large.bin")).expect("an answer");
+            assert!(response.body == noise(10 << 20), "over {io:?}: {response}");
         }
         let at_once = client.quic().most_at_once();
         assert!(at_once.is_some_and(|count| count >= 8), "{at_once:?} over {io:?}");
@@ -193,15 +193,15 @@ fn quinn_gets_the_rest_from_a_server_that_stops() {
         // Only the response has to wait.
         let client = Http3::try_open(&server.peer().clone().windows([64 << 10, 1 << 20]));
         let client = client.expect("a connection");
-        let answer = client.exchange_around(&Request::get("/large.bin"), || {
+        let response = client.exchange_around(&Request::get("/large.bin"), || {
             server.signal(Signal::TERM);
             // The first stream is that of the running request; the next one comes too late.
             wait_for("the last GOAWAY", || client.go_away().filter(|id| *id == 4));
             let late = client.try_exchange(&Request::get("/small.bin"));
             assert!(matches!(late, Err(Broken::Reset(REQUEST_REJECTED))), "{late:?}");
         });
-        let answer = answer.expect("an answer");
-        assert!(answer.body == noise(10 << 20), "over {io:?}: {answer}");
+        let response = response.expect("an answer");
+        assert!(response.body == noise(10 << 20), "over {io:?}: {response}");
         assert!(server.wait().success());
     }
 }
@@ -316,12 +316,12 @@ fn a_version_that_nobody_knows_is_negotiated() {
             // flood other hosts (§5.2.2).
             socket.send(&datagram(destination, b"ignored", 1199)).expect("sent");
             socket.send(&datagram(destination, source, 1200)).expect("sent");
-            let answer = receive(&socket);
+            let response = receive(&socket);
             let (to, from) = (source.len() as u8, destination.len() as u8);
             let head = [&[0, 0, 0, 0, to][..], source, &[from], destination].concat();
-            assert_eq!(answer[0] & 0x80, 0x80, "a long header");
-            assert_eq!(answer[1..=head.len()], head, "over {io:?}");
-            let versions = &answer[1 + head.len()..];
+            assert_eq!(response[0] & 0x80, 0x80, "a long header");
+            assert_eq!(response[1..=head.len()], head, "over {io:?}");
+            let versions = &response[1 + head.len()..];
             assert!(versions.len().is_multiple_of(4) && versions.len() >= 4);
             let versions: Vec<_> = versions.chunks(4).collect();
             assert!(versions.contains(&&[0, 0, 0, 1][..]), "{versions:?}");

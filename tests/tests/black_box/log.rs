@@ -230,7 +230,7 @@ fn a_head_that_does_not_come_in_time_is_a_line() {
 }
 
 #[test]
-fn an_answer_that_is_cut_off_says_how_much_of_it_has_left() {
+fn a_response_that_is_cut_off_says_how_much_of_it_has_left() {
     const LARGE_BYTES: usize = 16 << 20;
     let folder = site();
     folder.write("site/large.bin", vec![b'x'; LARGE_BYTES]);
@@ -285,7 +285,7 @@ end)
 }
 
 #[test]
-fn an_answer_that_its_client_stops_is_a_line_at_once() {
+fn a_response_that_its_client_stops_is_a_line_at_once() {
     const LARGE_BYTES: u64 = 16 << 20;
     let folder = site();
     folder.write("site/large.bin", vec![b'x'; LARGE_BYTES as usize]);

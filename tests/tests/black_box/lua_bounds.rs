@@ -225,7 +225,7 @@ const PAUSE: Duration = Duration::from_millis(2_100);
 
 /// Returns a site of a handler and of a page whose responses are both `expected`: more than fits
 /// between a server and a client that does not read.
-fn with_large_answers() -> (Folder, String) {
+fn with_large_responses() -> (Folder, String) {
     let limits = fs::read_to_string("/proc/sys/net/ipv4/tcp_wmem").expect("its limits");
     let most = limits.split_whitespace().last().expect("the largest");
     let bytes = (4 << 20) + most.parse::<usize>().expect("a number");
@@ -247,9 +247,9 @@ fn with_large_answers() -> (Folder, String) {
 /// `--lua-time` limits the time of the handler. The time in which it waits for its client does not
 /// count, over any protocol.
 #[test]
-fn an_answer_comes_whole_to_a_client_that_takes_longer_than_a_request_may() {
-    let (folder, expected) = with_large_answers();
-    let mut answers = Vec::new();
+fn a_response_comes_whole_to_a_client_that_takes_longer_than_a_request_may() {
+    let (folder, expected) = with_large_responses();
+    let mut responses = Vec::new();
     let mut servers = Vec::new();
     for way in ways(|_| true) {
         let flags = ["--workers", "1", "--lua-time", "2"];
@@ -257,24 +257,24 @@ fn an_answer_comes_whole_to_a_client_that_takes_longer_than_a_request_may() {
         for target in ["/written", "/page"] {
             let mut client = Client::with_little_room(&server);
             let underway = client.begin(&Request::get(target));
-            answers.push((way, target, client, underway));
+            responses.push((way, target, client, underway));
         }
         servers.push(server);
     }
     // All of them run at once, so that the test takes no longer than its pauses.
     for pause in 1..=PAUSES {
         thread::sleep(PAUSE);
-        for (way, target, client, underway) in &mut answers {
+        for (way, target, client, underway) in &mut responses {
             eprintln!("{way:?} {target}"); // Shown when the case fails.
             let bytes = expected.len() / (PAUSES + 1) * pause;
             let taken = client.take(underway, bytes);
             assert!(expected.as_bytes().starts_with(taken), "pause {pause}");
         }
     }
-    for (way, target, mut client, underway) in answers {
+    for (way, target, mut client, underway) in responses {
         eprintln!("{way:?} {target}");
-        let answer = client.finish(underway, b"");
-        assert!(answer.status == 200 && answer.body == expected.as_bytes());
+        let response = client.finish(underway, b"");
+        assert!(response.status == 200 && response.body == expected.as_bytes());
     }
     for server in servers {
         server.stop();

@@ -96,7 +96,7 @@ fn whoever_is_refused_for_want_of_room_hears_when_to_come_back() {
         has_some
     };
     let refused = wait_for("an answer", || stopped.iter().position(is_answered));
-    let answer = stopped[refused].receive();
-    assert_eq!((answer.status, answer.field("Retry-After")), (503, Some("5")));
+    let response = stopped[refused].receive();
+    assert_eq!((response.status, response.field("Retry-After")), (503, Some("5")));
     server.stop();
 }

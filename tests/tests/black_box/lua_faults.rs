@@ -65,9 +65,9 @@ fn what_goes_over_its_budget_is_told_with_its_place_and_its_stack() {
     let server = Start::site(&path).flags(&["--lua-time", "1", "--workers", "1"]).start();
     for (target, status, why, outer) in OVER_CASES {
         let from = server.lines().len();
-        let answer = server.get(target);
-        assert_eq!(answer.status, status, "{target}");
-        assert!(!answer.text().contains("site.lua"), "{target}: {}", answer.text());
+        let response = server.get(target);
+        assert_eq!(response.status, status, "{target}");
+        assert!(!response.text().contains("site.lua"), "{target}: {}", response.text());
         let told = server.wait_for_line(from, |line| line.contains(&format!("GET {target}: ")));
         assert!(told.contains(why), "{told}");
         server.wait_for_line(from, |line| shows(&server, line, outer));
@@ -89,9 +89,9 @@ fn the_place_is_in_the_page_of_a_developer() {
     let flags = ["--lua-time", "1", "--workers", "1", "--dev"];
     let server = Start::site(&path).flags(&flags).start();
     for (target, status, why, outer) in OVER_CASES {
-        let answer = server.exchange(&Request::get(target).field("Accept", "text/plain"));
-        assert_eq!(answer.status, status, "{target}");
-        let shown = answer.text();
+        let response = server.exchange(&Request::get(target).field("Accept", "text/plain"));
+        assert_eq!(response.status, status, "{target}");
+        let shown = response.text();
         assert!(shown.contains(why) && shows(&server, shown, outer), "{target}: {shown}");
     }
     server.stop();
@@ -143,13 +143,13 @@ fn a_request_that_finds_no_place_is_told_with_the_name_that_its_page_has() {
         client
     };
     let waiting: Vec<Client> = (0..CONNECTIONS).map(begin).collect();
-    let answer = wait_for("a request without a place", || {
-        let answer = client.exchange(&Request::get("/"));
-        (answer.status != 200).then_some(answer)
+    let response = wait_for("a request without a place", || {
+        let response = client.exchange(&Request::get("/"));
+        (response.status != 200).then_some(response)
     });
-    assert_eq!((answer.status, answer.field("retry-after")), (503, Some("5")));
-    let id = answer.field("error-id").expect("a name");
-    assert!(answer.text().contains(id), "{answer}");
+    assert_eq!((response.status, response.field("retry-after")), (503, Some("5")));
+    let id = response.field("error-id").expect("a name");
+    assert!(response.text().contains(id), "{response}");
     let told = server.wait_for_line(0, |line| line.contains(id));
     let why = "GET /: this worker has 20000 requests and pieces of background work";
     assert!(told.contains(why), "{told}");
@@ -183,11 +183,11 @@ pinion.get("/late", function(req, res) res:write("half"):flush() error("too late
 fn a_site_answers_errors_in_its_own_way() {
     in_every_way(OWN, |server| {
         let from = server.lines().len();
-        let answer = server.get("/fails");
-        assert_eq!(answer.status, 500);
+        let response = server.get("/fails");
+        assert_eq!(response.status, 500);
         // Nothing is left of the handler's own response.
-        assert_eq!((answer.field("x-of-handler"), answer.field("set-cookie")), (None, None));
-        let (said, id) = answer.text().rsplit_once('|').expect("a name");
+        assert_eq!((response.field("x-of-handler"), response.field("set-cookie")), (None, None));
+        let (said, id) = response.text().rsplit_once('|').expect("a name");
         assert_eq!(said, "GET /fails|15: too bad");
         assert_eq!(id.len(), 12, "{id}");
         // The ID is the same as in the log.
@@ -198,19 +198,19 @@ fn a_site_answers_errors_in_its_own_way() {
         assert!(taken.text().starts_with("GET /taken|17: somebody has it|"));
         // An error within the error handler gets the built-in response, and both errors are logged.
         let from = server.lines().len();
-        let answer = server.get("/twice");
-        assert_eq!(answer.status, 500);
-        assert!(answer.text().contains(answer.field("error-id").expect("a name")));
-        assert!(!answer.text().contains("once") && !answer.text().contains("again"));
-        let id = answer.field("error-id").expect("a name");
+        let response = server.get("/twice");
+        assert_eq!(response.status, 500);
+        assert!(response.text().contains(response.field("error-id").expect("a name")));
+        assert!(!response.text().contains("once") && !response.text().contains("again"));
+        let id = response.field("error-id").expect("a name");
         let first = server.wait_for_line(from, |line| line.contains("site.lua:18: once"));
         let second = server.wait_for_line(from, |line| line.contains("site.lua:8: and again"));
         assert!(second.contains("the handler of pinion.on_error has failed too: "), "{second}");
         assert!(first.contains(id) && second.contains(id), "{first}, {second}");
         // An endless loop could also be in the error handler.
-        let answer = server.get("/cpu");
-        assert_eq!(answer.status, 500);
-        assert!(answer.field("error-id").is_some() && !answer.text().contains('|'));
+        let response = server.get("/cpu");
+        assert_eq!(response.status, 500);
+        assert!(response.field("error-id").is_some() && !response.text().contains('|'));
         assert!(server.client().try_exchange(&Request::get("/late")).is_err());
         assert_eq!(server.get("/").text(), "well");
     });
@@ -220,10 +220,13 @@ fn a_site_answers_errors_in_its_own_way() {
 fn an_error_within_the_handler_for_errors_does_not_hide_the_first_one() {
     let (_folder, path) = script(OWN);
     let server = Start::site(&path).flags(&["--workers", "1", "--dev"]).start();
-    let answer = server.exchange(&Request::get("/twice").field("Accept", "text/plain"));
-    let (first, second) = answer.text().split_once("and again").expect("both");
-    assert!(first.contains("site.lua:18: once") && first.contains("has failed too: "), "{answer}");
-    assert!(!second.contains("once"), "{answer}");
+    let response = server.exchange(&Request::get("/twice").field("Accept", "text/plain"));
+    let (first, second) = response.text().split_once("and again").expect("both");
+    assert!(
+        first.contains("site.lua:18: once") && first.contains("has failed too: "),
+        "{response}"
+    );
+    assert!(!second.contains("once"), "{response}");
     let page = server.exchange(&Request::get("/twice").field("Accept", "text/html"));
     assert!(page.text().contains("<h1>once</h1>"), "{page}");
     server.stop();
@@ -297,9 +300,9 @@ fn the_page_of_a_developer_names_the_limit_of_a_body() {
     for (target, bytes, line, why) in BODY_CASES {
         for accept in ["text/html", "text/plain"] {
             let request = Request::new("POST", target).field("Accept", accept);
-            let answer = server.exchange(&request.body(&vec![b'x'; bytes]));
-            let shown = answer.text().replace("&quot;", "\"");
-            assert_eq!(answer.status, 413, "{target}");
+            let response = server.exchange(&request.body(&vec![b'x'; bytes]));
+            let shown = response.text().replace("&quot;", "\"");
+            assert_eq!(response.status, 413, "{target}");
             assert!(shown.contains(why), "{target}: {shown}");
             assert!(shown.contains(&format!("site.lua:{line}")), "{target}: {shown}");
         }
@@ -310,17 +313,17 @@ fn the_page_of_a_developer_names_the_limit_of_a_body() {
 #[test]
 fn a_site_answers_for_what_it_does_not_have() {
     in_every_way(OWN, |server| {
-        let answer = server.get("/gone");
-        assert_eq!((answer.status, answer.text()), (404, "nothing at /gone"));
-        let answer = server.get("/gone/for-good");
-        assert_eq!((answer.status, answer.text()), (410, "nothing at /gone/for-good"));
-        let answer = server.exchange(&Request::head("/gone"));
-        assert_eq!((answer.status, answer.text()), (404, ""));
-        let answer = server.exchange(&Request::new("POST", "/gone").body(b"content"));
-        assert_eq!((answer.status, answer.text()), (404, "nothing at /gone"));
-        let answer = server.get("/gone/and-broken");
-        assert_eq!(answer.status, 500);
-        assert!(answer.text().contains("3: nothing to say"), "{}", answer.text());
+        let response = server.get("/gone");
+        assert_eq!((response.status, response.text()), (404, "nothing at /gone"));
+        let response = server.get("/gone/for-good");
+        assert_eq!((response.status, response.text()), (410, "nothing at /gone/for-good"));
+        let response = server.exchange(&Request::head("/gone"));
+        assert_eq!((response.status, response.text()), (404, ""));
+        let response = server.exchange(&Request::new("POST", "/gone").body(b"content"));
+        assert_eq!((response.status, response.text()), (404, "nothing at /gone"));
+        let response = server.get("/gone/and-broken");
+        assert_eq!(response.status, 500);
+        assert!(response.text().contains("3: nothing to say"), "{}", response.text());
         // A path with routes of other methods is not missing.
         assert_eq!(server.exchange(&Request::new("POST", "/fails").body(b"")).status, 405);
     });

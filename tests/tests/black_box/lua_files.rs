@@ -137,8 +137,8 @@ fn scripts_read_and_write_below_their_folders() {
                          remove `:ro` from its --lua-folder to change it"
         );
         for path in ["data/link", "data/none", "secret", "data", "data/small.txt/x"] {
-            let answer = server.get(&format!("/why/{path}"));
-            assert!(answer.text().starts_with("nil cannot read \""), "{path}: {answer}");
+            let response = server.get(&format!("/why/{path}"));
+            assert!(response.text().starts_with("nil cannot read \""), "{path}: {response}");
         }
         let from = server.lines().len();
         assert_eq!(server.get("/wrong").status, 500);
@@ -214,10 +214,10 @@ fn a_file_that_the_client_has_is_not_sent_again() {
             let asked = fields
                 .iter()
                 .fold(Request::get(path), |asked, (name, value)| asked.field(name, value));
-            let answer = server.exchange(&asked);
-            assert_eq!(answer.status, status, "{fields:?}");
-            assert_eq!(answer.field("ETag"), Some(tag), "{fields:?}");
-            assert_eq!(answer.body.is_empty(), status == 304, "{fields:?}");
+            let response = server.exchange(&asked);
+            assert_eq!(response.status, status, "{fields:?}");
+            assert_eq!(response.field("ETag"), Some(tag), "{fields:?}");
+            assert_eq!(response.body.is_empty(), status == 304, "{fields:?}");
         }
         let asked = Request::new("POST", path).field("If-None-Match", tag).body(b"");
         assert_eq!(server.exchange(&asked).status, 200);
@@ -232,12 +232,12 @@ fn a_file_is_compressed_for_who_likes_it() {
     site.has_changed_long_ago("data/long.txt");
     site.in_every_way(|server| {
         let asked = Request::get("/send/data/long.txt").field("Accept-Encoding", "gzip");
-        let answer = server.exchange(&asked);
-        assert_eq!(answer.field("Content-Encoding"), Some("gzip"));
+        let response = server.exchange(&asked);
+        assert_eq!(response.field("Content-Encoding"), Some("gzip"));
         // RFC 9110 §8.8.1: the bytes differ from those of the file, whose tag is a strong one.
-        assert!(answer.field("ETag").is_some_and(|tag| tag.starts_with("W/")));
-        assert!(answer.body.len() < text.len() / 10, "{} bytes", answer.body.len());
-        assert!(decoded(&answer) == text.as_bytes());
+        assert!(response.field("ETag").is_some_and(|tag| tag.starts_with("W/")));
+        assert!(response.body.len() < text.len() / 10, "{} bytes", response.body.len());
+        assert!(decoded(&response) == text.as_bytes());
     });
 }
 
@@ -256,14 +256,14 @@ fn a_slow_reader_holds_nobody_up_and_gets_all() {
         let mut reader = TcpStream::connect(server.address()).expect("a connection");
         let asked = b"GET /send/data/huge.bin HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
         reader.write_all(asked).expect("asked");
-        let mut answer = vec![0; 1000];
-        reader.read_exact(&mut answer).expect("the head and some content");
+        let mut response = vec![0; 1000];
+        reader.read_exact(&mut response).expect("the head and some content");
         for _ in 0..100 {
             assert_eq!(server.get("/send/data/small.txt").text(), "small");
         }
-        reader.read_to_end(&mut answer).expect("the rest");
-        let head = answer.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
-        assert!(answer[head + 4..] == noise(bytes), "{} bytes", answer.len());
+        reader.read_to_end(&mut response).expect("the rest");
+        let head = response.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
+        assert!(response[head + 4..] == noise(bytes), "{} bytes", response.len());
         assert!(server.memory_bytes("VmHWM") < bytes as u64 * 3 / 4);
     });
 }
@@ -272,8 +272,8 @@ fn a_slow_reader_holds_nobody_up_and_gets_all() {
 fn without_the_flag_there_are_no_files() {
     let site = Site::new();
     let server = Start::site(&site.folder.join("site.lua")).start();
-    let answer = server.get("/why/data/small.txt");
-    assert!(answer.text().contains("--lua-folder NAME=PATH"), "{answer}");
+    let response = server.get("/why/data/small.txt");
+    assert!(response.text().contains("--lua-folder NAME=PATH"), "{response}");
     assert!(server.get("/write/data/small.txt").text().contains("--lua-folder"));
     // No request can succeed, so the operator must be informed.
     assert_eq!(server.get("/send/data/small.txt").status, 500);

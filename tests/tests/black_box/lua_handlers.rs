@@ -127,14 +127,18 @@ fn a_handler_answers_alike_in_every_way() {
             ("/within", "123"),
             ("/caught", "false after a wait"),
         ] {
-            let answer = server.get(target);
-            assert_eq!((answer.status, answer.text()), (200, content), "{target}");
-            assert_eq!(answer.field("content-type"), Some("text/plain; charset=utf-8"), "{target}");
-            assert_eq!(answer.field("x-content-type-options"), Some("nosniff"), "{target}");
-            assert_eq!(answer.field("cache-control"), None, "{target}");
+            let response = server.get(target);
+            assert_eq!((response.status, response.text()), (200, content), "{target}");
+            assert_eq!(
+                response.field("content-type"),
+                Some("text/plain; charset=utf-8"),
+                "{target}"
+            );
+            assert_eq!(response.field("x-content-type-options"), Some("nosniff"), "{target}");
+            assert_eq!(response.field("cache-control"), None, "{target}");
             let head = server.exchange(&Request::head(target));
             assert_eq!((head.status, head.body.len()), (200, 0), "{target}");
-            assert_eq!(head.field("content-length"), answer.field("content-length"), "{target}");
+            assert_eq!(head.field("content-length"), response.field("content-length"), "{target}");
         }
         let expected: String = (1..=20_000).map(|line| format!("line {line}\n")).collect();
         assert_eq!(server.get("/large").text(), expected);
@@ -155,9 +159,9 @@ fn content_of_a_request_reaches_its_handler() {
         }
         assert_eq!(server.exchange(&Request::new("POST", "/echo")).text(), "");
         let json = Request::new("POST", "/json").body(br#"{"b": [1, 2.5, null], "a": "\u00e4"}"#);
-        let answer = server.exchange(&json);
-        assert_eq!(answer.field("content-type"), Some("application/json"));
-        assert_eq!(answer.text(), r#"{"a":"ä","b":[1,2.5,null],"seen":"6f6b"}"#);
+        let response = server.exchange(&json);
+        assert_eq!(response.field("content-type"), Some("application/json"));
+        assert_eq!(response.text(), r#"{"a":"ä","b":[1,2.5,null],"seen":"6f6b"}"#);
         let wrong = server.exchange(&Request::new("POST", "/json").body(b"{\n  \"a\": }"));
         assert_eq!(wrong.status, 400);
         assert!(wrong.text().contains("line 2"), "{}", wrong.text());
@@ -182,12 +186,12 @@ fn a_handler_sees_the_request_and_makes_the_head() {
             server.exchange(&request).text(),
             "GET /request /request?a=1&a=2 a=1&a=2 2 2 s1 one, two one, two 127.0.0.1 /request"
         );
-        let answer = server.get("/fields");
-        assert_eq!((answer.status, answer.text()), (201, "<b>html</b>"));
-        assert_eq!(answer.values("x-frame-options").collect::<Vec<_>>(), ["DENY"]);
-        assert_eq!(answer.values("x-own").collect::<Vec<_>>(), ["2"]);
-        assert_eq!(answer.field("content-type"), Some("text/html; charset=utf-8"));
-        let cookies: Vec<_> = answer.values("set-cookie").collect();
+        let response = server.get("/fields");
+        assert_eq!((response.status, response.text()), (201, "<b>html</b>"));
+        assert_eq!(response.values("x-frame-options").collect::<Vec<_>>(), ["DENY"]);
+        assert_eq!(response.values("x-own").collect::<Vec<_>>(), ["2"]);
+        assert_eq!(response.field("content-type"), Some("text/html; charset=utf-8"));
+        let cookies: Vec<_> = response.values("set-cookie").collect();
         let rest = "; Path=/; HttpOnly; SameSite=Lax";
         assert_eq!(cookies, [format!("a=b{rest}"), format!("c=d{rest}")]);
         let nothing = server.get("/nothing");
@@ -217,10 +221,10 @@ fn answers_are_compressed_for_who_likes_it() {
         assert_eq!(plain.field("vary"), Some("Accept-Encoding"));
         for coding in ["gzip", "br"] {
             let asked = Request::get("/large").field("Accept-Encoding", coding);
-            let answer = server.exchange(&asked);
-            assert_eq!(answer.field("content-encoding"), Some(coding));
-            assert_eq!(decoded(&answer), plain.body);
-            assert!(answer.body.len() * 3 < plain.body.len());
+            let response = server.exchange(&asked);
+            assert_eq!(response.field("content-encoding"), Some(coding));
+            assert_eq!(decoded(&response), plain.body);
+            assert!(response.body.len() * 3 < plain.body.len());
         }
         let asked = Request::get("/streamed").field("Accept-Encoding", "gzip");
         assert_eq!(decoded(&server.exchange(&asked)), b"1\n2\n3\n");
@@ -257,11 +261,14 @@ fn methods_and_paths_without_a_route_are_answered_as_those_of_files() {
 #[track_caller]
 fn fails(server: &Server, target: &str, status: u16, why: &str) -> String {
     let from = server.lines().len();
-    let answer = server.get(target);
-    assert_eq!(answer.status, status, "{target}");
-    let id = answer.field("error-id").expect("a name");
-    assert!(answer.text().contains(id), "{target}");
-    assert!(!answer.text().contains("site.lua") && !answer.text().contains("stack"), "{target}");
+    let response = server.get(target);
+    assert_eq!(response.status, status, "{target}");
+    let id = response.field("error-id").expect("a name");
+    assert!(response.text().contains(id), "{target}");
+    assert!(
+        !response.text().contains("site.lua") && !response.text().contains("stack"),
+        "{target}"
+    );
     let told = server.wait_for_line(from, |line| line.contains(id));
     assert!(told.contains(target) && told.contains(why), "{told}");
     told
@@ -330,7 +337,7 @@ fn what_fails_is_told_in_the_log_and_not_to_the_client() {
 }
 
 #[test]
-fn an_answer_that_fails_in_the_middle_never_looks_complete() {
+fn a_response_that_fails_in_the_middle_never_looks_complete() {
     in_every_way(SCRIPT, |server| {
         let cut = server.client().try_exchange(&Request::get("/late-error"));
         assert!(cut.is_err(), "{cut:?}");
@@ -441,9 +448,9 @@ fn a_changed_script_is_taken_up_and_no_request_fails() {
                     let (mut last, mut count) = (0, 0);
                     let mut client = server.client();
                     while !is_over.load(Ordering::Relaxed) {
-                        let answer = client.exchange(&Request::get("/"));
-                        assert_eq!(answer.status, 200);
-                        let edition: u32 = answer.text().parse().expect("a number");
+                        let response = client.exchange(&Request::get("/"));
+                        assert_eq!(response.status, 200);
+                        let edition: u32 = response.text().parse().expect("a number");
                         count += 1;
                         last = edition;
                     }

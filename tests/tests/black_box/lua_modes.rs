@@ -49,11 +49,11 @@ fn served(flags: &[&str]) -> (Folder, Server) {
 /// Returns the responses to a browser and to a tool for a path.
 fn both(server: &Server, target: &str) -> [String; 2] {
     ["text/html", "text/plain"].map(|media| {
-        let answer = server.exchange(&Request::get(target).field("Accept", media));
-        assert_eq!(answer.status, 500);
-        assert!(answer.field("content-type").is_some_and(|kind| kind.starts_with(media)));
-        assert_eq!(answer.field("cache-control"), Some("no-store"));
-        answer.text().to_owned()
+        let response = server.exchange(&Request::get(target).field("Accept", media));
+        assert_eq!(response.status, 500);
+        assert!(response.field("content-type").is_some_and(|kind| kind.starts_with(media)));
+        assert_eq!(response.field("cache-control"), Some("no-store"));
+        response.text().to_owned()
     })
 }
 
@@ -101,9 +101,9 @@ fn the_error_of_a_page_is_shown_in_place_of_the_page_of_the_site() {
     let site = Folder::with("lua-modes-pages", files);
     for (flags, is_shown) in [(&["--dev"][..], true), (&[], false)] {
         let server = Start::site(site.path()).flags(flags).start();
-        let answer = server.exchange(&Request::get("/a").field("Accept", "text/html"));
-        assert_eq!(answer.status, 500);
-        let page = answer.text();
+        let response = server.exchange(&Request::get("/a").field("Accept", "text/html"));
+        assert_eq!(response.status, 500);
+        let page = response.text();
         assert!(page.contains("our own page") != is_shown, "{page}");
         assert!(!page.contains("<b>of a page"), "{page}");
         assert_eq!(page.contains("a.dyn.html:2"), is_shown, "{page}");

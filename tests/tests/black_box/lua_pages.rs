@@ -177,13 +177,13 @@ fn pages_are_compressed_for_who_likes_it() {
     in_every_way(|server| {
         for (target, coding) in [("/long", "gzip"), ("/long", "br"), ("/large", "gzip")] {
             let asked = Request::get(target).field("Accept-Encoding", coding);
-            let answer = server.exchange(&asked);
-            assert_eq!(answer.field("content-encoding"), Some(coding), "{target}");
-            assert_eq!(answer.field("vary"), Some("Accept-Encoding"), "{target}");
+            let response = server.exchange(&asked);
+            assert_eq!(response.field("content-encoding"), Some(coding), "{target}");
+            assert_eq!(response.field("vary"), Some("Accept-Encoding"), "{target}");
             let plain = server.get(target);
             assert_eq!(plain.field("content-encoding"), None, "{target}");
-            assert_eq!(decoded(&answer), plain.body, "{target}");
-            assert!(answer.body.len() * 2 < plain.body.len(), "{target}");
+            assert_eq!(decoded(&response), plain.body, "{target}");
+            assert!(response.body.len() * 2 < plain.body.len(), "{target}");
         }
     });
 }
@@ -209,11 +209,11 @@ fn pages_answer_alike_in_every_way() {
             ("/waits", "html", "abc"),
             ("/plain.html", "html", "<?lu not a template ?>"),
         ] {
-            let answer = server.get(target);
-            assert_eq!((answer.status, answer.text()), (200, content), "{target}");
-            assert_eq!(answer.field("x-content-type-options"), Some("nosniff"), "{target}");
+            let response = server.get(target);
+            assert_eq!((response.status, response.text()), (200, content), "{target}");
+            assert_eq!(response.field("x-content-type-options"), Some("nosniff"), "{target}");
             let expected = format!("text/{media}; charset=utf-8");
-            assert_eq!(answer.field("content-type"), Some(&*expected), "{target}");
+            assert_eq!(response.field("content-type"), Some(&*expected), "{target}");
             let head = server.exchange(&Request::head(target));
             assert_eq!((head.status, head.body.len()), (200, 0), "{target}");
         }
@@ -239,9 +239,9 @@ fn every_form_of_the_language_shows_the_same_in_every_way() {
         };
         // The request is repeated, because the objects of a page belong to one request.
         for _ in 0..2 {
-            let answer = asked("GET");
-            assert_eq!((answer.status, answer.text()), (200, FORMS_SHOWN));
-            assert_eq!(answer.values("set-cookie").collect::<Vec<_>>(), ["a=1", "b=2"]);
+            let response = asked("GET");
+            assert_eq!((response.status, response.text()), (200, FORMS_SHOWN));
+            assert_eq!(response.values("set-cookie").collect::<Vec<_>>(), ["a=1", "b=2"]);
         }
         let head = asked("HEAD");
         assert_eq!((head.status, head.body.len()), (200, 0));
@@ -254,8 +254,8 @@ fn every_form_of_the_language_shows_the_same_in_every_way() {
 fn the_source_of_a_page_is_never_sent() {
     in_every_way(|server| {
         for (path, _) in FILES.iter().filter(|(path, _)| *path != "plain.html") {
-            let answer = server.get(&format!("/{path}"));
-            assert!([404, 405].contains(&answer.status), "{path}: {}", answer.status);
+            let response = server.get(&format!("/{path}"));
+            assert!([404, 405].contains(&response.status), "{path}: {}", response.status);
         }
     });
 }
@@ -263,9 +263,9 @@ fn the_source_of_a_page_is_never_sent() {
 #[test]
 fn what_fails_in_a_page_is_told_by_its_line() {
     in_every_way(|server| {
-        let answer = server.get("/error");
-        assert_eq!(answer.status, 500);
-        assert!(!answer.text().contains("nothing"), "{}", answer.text());
+        let response = server.get("/error");
+        assert_eq!(response.status, 500);
+        assert!(!response.text().contains("nothing"), "{}", response.text());
         server.wait_for_line(0, |line| line.contains("/error.dyn.html:3"));
         assert_eq!(server.get("/broken-part").status, 500);
         server.wait_for_line(0, |line| line.contains("in a part"));

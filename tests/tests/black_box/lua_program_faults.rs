@@ -134,13 +134,13 @@ fn a_program_does_not_run_for_a_client_that_has_left_before() {
             client.write_all(request.as_bytes()).expect("sent");
             client.shutdown(Shutdown::Write).expect("open");
             client.set_read_timeout(Some(PATIENCE)).expect("a socket");
-            let mut answers = Vec::new();
+            let mut responses = Vec::new();
             // The connection ends without a response to the last request, perhaps with a reset.
-            let end = client.read_to_end(&mut answers).map_err(|error| error.kind());
+            let end = client.read_to_end(&mut responses).map_err(|error| error.kind());
             assert_ne!(end, Err(ErrorKind::WouldBlock), "{io:?} {request:?}");
             let expected = request.matches("GET /hello").count();
-            let answers = String::from_utf8_lossy(&answers);
-            assert_eq!(answers.matches("HTTP/1.1 ").count(), expected, "{io:?}: {answers}");
+            let responses = String::from_utf8_lossy(&responses);
+            assert_eq!(responses.matches("HTTP/1.1 ").count(), expected, "{io:?}: {responses}");
             wait_for("the end of the program", || processes_with(&sleep).is_empty().then_some(()));
         }
         assert_eq!(server.get("/hello").text(), "hello");
@@ -229,11 +229,14 @@ fn a_killed_spawner_leaves_nothing_and_is_logged_once() {
         wait_for("the end of the programs", || processes_with(&sleep).is_empty().then_some(()));
         wait_for("no zombie", || children(server.id()).is_empty().then_some(()));
         let gone = "the process that starts programs has ended; restart the server";
-        let mut answer = [0; 4096];
-        let bytes = client.read(&mut answer).expect("an answer");
-        let answer = String::from_utf8_lossy(&answer[..bytes]);
+        let mut response = [0; 4096];
+        let bytes = client.read(&mut response).expect("an answer");
+        let response = String::from_utf8_lossy(&response[..bytes]);
         // The program may receive the end of its connection first.
-        assert!(answer.contains("sh: the ") && answer.contains("starts programs"), "{answer}");
+        assert!(
+            response.contains("sh: the ") && response.contains("starts programs"),
+            "{response}"
+        );
         // A worker that has run no program before reports it too.
         let echo = format!("/run?code={}", percent_encoded("echo a"));
         for _ in 0..20 {
@@ -302,16 +305,16 @@ fn a_spawner_that_hangs_holds_up_nothing_else() {
     }
     // Requests above the limit get an error while the spawner still hangs. The worker may have read
     // the requests in any order.
-    let answer = wait_for("the first answer", || {
+    let response = wait_for("the first answer", || {
         clients.iter_mut().find_map(|client| {
             client.set_nonblocking(true).expect("a socket");
-            let mut answer = [0; 4096];
-            let bytes = client.read(&mut answer).ok()?;
-            Some(String::from_utf8_lossy(&answer[..bytes]).into_owned())
+            let mut response = [0; 4096];
+            let bytes = client.read(&mut response).ok()?;
+            Some(String::from_utf8_lossy(&response[..bytes]).into_owned())
         })
     });
     let busy = "it: the process that starts programs is busy; try again later";
-    assert!(answer.ends_with(busy), "{answer}");
+    assert!(response.ends_with(busy), "{response}");
     read_on();
     server.wait_for_line(0, |line| line.contains("the spawner has not answered"));
     drop(stopped);

@@ -195,10 +195,10 @@ fn a_program_ends_with_the_request_of_its_client() {
         write!(client, "GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
         wait_for("the program", || (!processes_with(&sleep).is_empty()).then_some(()));
         client.shutdown(Shutdown::Write).expect("open");
-        let mut answer = Vec::new();
+        let mut response = Vec::new();
         // The connection ends without a response, perhaps with a reset.
-        let _reset = client.read_to_end(&mut answer);
-        assert_eq!(answer, b"");
+        let _reset = client.read_to_end(&mut response);
+        assert_eq!(response, b"");
         wait_for("the end of the program", || processes_with(&sleep).is_empty().then_some(()));
         assert_eq!(server.get("/hello").text(), "hello");
     }

@@ -110,10 +110,10 @@ fn a_worker_in_which_a_script_does_not_start_answers_by_the_earlier_one() {
     let told = server.wait_for_line(from, |line| line.contains("cannot reload"));
     assert!(told.contains("site.lua in one worker, keeping the previous version"), "{told}");
     server.wait_for_line(from, |line| line.contains("site.lua:2:"));
-    let answers: Vec<_> = (0..100).map(|_| server.get("/").text().to_owned()).collect();
-    assert!(answers.iter().all(|text| text == "old" || text == "new"), "{answers:?}");
-    assert!(answers.iter().any(|text| text == "old"), "{answers:?}");
-    assert!(answers.iter().any(|text| text == "new"), "{answers:?}");
+    let responses: Vec<_> = (0..100).map(|_| server.get("/").text().to_owned()).collect();
+    assert!(responses.iter().all(|text| text == "old" || text == "new"), "{responses:?}");
+    assert!(responses.iter().any(|text| text == "old"), "{responses:?}");
+    assert!(responses.iter().any(|text| text == "new"), "{responses:?}");
     rewrite(&folder, &path, "pinion.get('/', function() return 'newer' end)");
     let from = server.lines().len();
     server.signal(Signal::HUP);
@@ -171,9 +171,9 @@ fn a_worker_answers_while_a_new_script_is_proven() {
     server.signal(Signal::HUP);
     // A pause after each request leaves CPU time to the start and bounds the log.
     wait_for("the new script", || {
-        let answer = client.exchange(&Request::get("/"));
-        assert_eq!(answer.status, 200);
-        (answer.text() == "new").then_some(())
+        let response = client.exchange(&Request::get("/"));
+        assert_eq!(response.status, 200);
+        (response.text() == "new").then_some(())
     });
     let lines = server.lines().split_off(from);
     let at = |said: &str| lines.iter().position(|line| line.ends_with(said)).expect(said);
@@ -216,8 +216,8 @@ fn the_earlier_scripts_of_one_site_are_not_those_of_another() {
             assert_eq!(ask(host, "/go"), "gone");
         }
         for slow in slow {
-            let answer = slow.join().expect("answered");
-            assert_eq!((answer.status, answer.text()), (200, "whole"));
+            let response = slow.join().expect("answered");
+            assert_eq!((response.status, response.text()), (200, "whole"));
         }
     });
     server.stop();
@@ -258,9 +258,9 @@ fn brings_all_together(flags: &[&str], tell: impl Fn(&Server)) {
             let (mut client, mut newest) = (server.client(), 0);
             while !is_over.load(Ordering::Relaxed) {
                 for target in ["/handler", "/page", "/file.txt"] {
-                    let answer = client.exchange(&Request::get(target));
-                    assert_eq!(answer.status, 200, "{target}");
-                    let version: u32 = answer.text().trim().parse().expect("a number");
+                    let response = client.exchange(&Request::get(target));
+                    assert_eq!(response.status, 200, "{target}");
+                    let version: u32 = response.text().trim().parse().expect("a number");
                     assert!(version >= newest, "{target}: {version} after {newest}");
                     newest = version;
                 }

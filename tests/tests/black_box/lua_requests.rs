@@ -114,27 +114,27 @@ fn each_method_has_its_handlers() {
     in_every_way(SCRIPT, |server| {
         for name in ["get", "post", "put", "delete", "patch", "options"] {
             let (method, target) = (name.to_uppercase(), format!("/{name}"));
-            let answer = server.exchange(&Request::new(&method, &target));
+            let response = server.exchange(&Request::new(&method, &target));
             let said = format!("{method} {target}");
-            assert_eq!((answer.status, answer.text()), (200, said.as_str()));
+            assert_eq!((response.status, response.text()), (200, said.as_str()));
         }
         // HEAD has a handler of its own, or that of GET.
         for (target, said) in [("/head", "HEAD /head"), ("/get", "HEAD /get")] {
-            let answer = server.exchange(&Request::head(target));
-            assert_eq!((answer.status, answer.field("said")), (200, Some(said)), "{target}");
-            assert_eq!(answer.text(), "", "{target}");
+            let response = server.exchange(&Request::head(target));
+            assert_eq!((response.status, response.field("said")), (200, Some(said)), "{target}");
+            assert_eq!(response.text(), "", "{target}");
         }
         for target in ["/cache", "/small"] {
-            let answer = server.exchange(&Request::new("PURGE", target));
-            assert_eq!(answer.text(), format!("PURGE {target}"));
-            let answer = server.get(target);
-            assert_eq!((answer.status, answer.field("allow")), (405, Some("PURGE, OPTIONS")));
+            let response = server.exchange(&Request::new("PURGE", target));
+            assert_eq!(response.text(), format!("PURGE {target}"));
+            let response = server.get(target);
+            assert_eq!((response.status, response.field("allow")), (405, Some("PURGE, OPTIONS")));
         }
         // Each method is listed once, even if OPTIONS has a handler.
         let any = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS, QUERY";
         for (method, target, allow) in [("TRACE", "/any", any), ("GET", "/options", "OPTIONS")] {
-            let answer = server.exchange(&Request::new(method, target));
-            assert_eq!((answer.status, answer.field("allow")), (405, Some(allow)), "{method}");
+            let response = server.exchange(&Request::new(method, target));
+            assert_eq!((response.status, response.field("allow")), (405, Some(allow)), "{method}");
         }
     });
 }
@@ -164,9 +164,9 @@ fn a_handler_knows_the_connection() {
             Protocol::Http3 => ("HTTP/3.0", "https"),
         };
         let is_tls = scheme == "https";
-        let answer = server.exchange(&Request::get("/connection").host("localhost"));
+        let response = server.exchange(&Request::get("/connection").host("localhost"));
         let said = format!("{version} {scheme} {is_tls} localhost 127.0.0.1");
-        assert_eq!(answer.text(), said);
+        assert_eq!(response.text(), said);
     });
 }
 
@@ -179,9 +179,9 @@ fn a_client_of_a_unix_socket_has_no_address() {
     let mut stream = UnixStream::connect(&socket).expect("connected");
     let asked = b"GET /connection HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
     stream.write_all(asked).expect("asked");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("answered");
-    assert!(answer.ends_with("\r\n\r\nHTTP/1.1 http false here nil"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("answered");
+    assert!(response.ends_with("\r\n\r\nHTTP/1.1 http false here nil"), "{response}");
     server.stop();
 }
 
@@ -199,14 +199,15 @@ fn a_handler_writes_no_faster_than_its_client_reads() {
             let mut reader = TcpStream::connect(server.address()).expect("a connection");
             let asked = format!("GET {target} HTTP/1.0\r\nHost: h\r\n\r\n");
             reader.write_all(asked.as_bytes()).expect("asked");
-            let mut answer = vec![0; 1000];
-            reader.read_exact(&mut answer).expect("the head and some content");
+            let mut response = vec![0; 1000];
+            reader.read_exact(&mut response).expect("the head and some content");
             for _ in 0..100 {
                 assert_eq!(server.get("/small-one").text(), "small");
             }
-            reader.read_to_end(&mut answer).expect("the rest");
-            let head = answer.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
-            assert_eq!(answer.len() - head - 4, 64 << 20, "{target}");
+            reader.read_to_end(&mut response).expect("the rest");
+            let head =
+                response.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
+            assert_eq!(response.len() - head - 4, 64 << 20, "{target}");
         }
         assert!(server.memory_bytes("VmHWM") < 48 << 20);
     });
@@ -220,8 +221,8 @@ fn what_is_streamed_goes_out_piece_by_piece() {
         let mut underway = client.begin(&Request::get("/stream"));
         assert_eq!(client.take(&mut underway, 4), b"one ");
         assert_eq!(server.get("/go-on").text(), "gone on");
-        let answer = client.finish(underway, b"");
-        assert_eq!((answer.status, answer.text()), (200, "one 2 three, all"));
+        let response = client.finish(underway, b"");
+        assert_eq!((response.status, response.text()), (200, "one 2 three, all"));
         let content = noise(100_000);
         let back = server.exchange(&Request::new("POST", "/back").body(&content));
         assert_eq!(back.body, content);

@@ -51,13 +51,13 @@ fn of_several_that_create_a_file_at_once_one_succeeds() {
             let before = winners.load(Ordering::SeqCst);
             at_once(4, |number| {
                 let claim = format!("/claim/{round}/{number}");
-                let answer = server.exchange(&Request::get(&claim));
-                if answer.text() == "mine" {
+                let response = server.exchange(&Request::get(&claim));
+                if response.text() == "mine" {
                     winners.fetch_add(1, Ordering::SeqCst);
                     let content = server.get(&format!("/content/{round}"));
                     assert_eq!(content.text(), number.to_string());
                 } else {
-                    assert!(answer.text().contains("it exists already"), "{answer}");
+                    assert!(response.text().contains("it exists already"), "{response}");
                 }
             });
             assert_eq!(winners.load(Ordering::SeqCst), before + 1, "over {io:?}");

@@ -87,8 +87,8 @@ impl<'a> Lines<'a> {
     /// Sends other requests meanwhile and checks their responses.
     fn ask_others(&mut self) {
         for _ in 0..20 {
-            let answer = self.client(0).exchange(&Request::get("/other"));
-            assert_eq!((answer.status, answer.text()), (200, "other"));
+            let response = self.client(0).exchange(&Request::get("/other"));
+            assert_eq!((response.status, response.text()), (200, "other"));
         }
     }
 
@@ -106,8 +106,8 @@ struct Live {
 
 impl Live {
     fn of(client: &mut Client) -> Live {
-        let answer = client.exchange(&Request::get("/live"));
-        let (handlers, pieces) = answer.text().split_once(' ').expect("two numbers");
+        let response = client.exchange(&Request::get("/live"));
+        let (handlers, pieces) = response.text().split_once(' ').expect("two numbers");
         let number = |text: &str| text.parse::<usize>().expect("a number");
         Live { handlers: number(handlers), written_bytes: number(pieces) * PIECE_BYTES }
     }
@@ -255,9 +255,9 @@ fn stream(edition: usize, pieces: usize) -> Vec<u8> {
 
 /// Returns the edition and the worker that respond to a client.
 fn answered_by(client: &mut Client) -> (usize, String) {
-    let answer = client.exchange(&Request::get("/edition"));
-    assert_eq!(answer.status, 200, "{answer}");
-    let (edition, worker) = answer.text().split_once(' ').expect("two words");
+    let response = client.exchange(&Request::get("/edition"));
+    assert_eq!(response.status, 200, "{response}");
+    let (edition, worker) = response.text().split_once(' ').expect("two words");
     (edition.parse().expect("a number"), worker.to_owned())
 }
 
@@ -355,9 +355,9 @@ impl<'a> Visitor<'a> {
                 true => (&noise(UPLOAD_BYTES)[UPLOAD_BYTES / 2..], echo(edition)),
                 false => (&[][..], stream(edition, self.pieces)),
             };
-            let answer = self.clients[line].finish(underway, rest);
-            assert_eq!(answer.status, 200, "of {edition}, an upload: {is_upload}");
-            assert!(answer.body == expected, "of {edition}, an upload: {is_upload}");
+            let response = self.clients[line].finish(underway, rest);
+            assert_eq!(response.status, 200, "of {edition}, an upload: {is_upload}");
+            assert!(response.body == expected, "of {edition}, an upload: {is_upload}");
         }
         // Each connection uses the new script afterwards.
         for client in &mut self.clients {
@@ -382,9 +382,9 @@ fn ask_on(server: &Server, is_over: &AtomicBool) {
         let (edition, worker) = answered_by(&mut client);
         let before = latest.insert(worker, edition).unwrap_or(0);
         assert!(edition >= before, "{edition} behind {before}");
-        let answer = client.exchange(&upload);
-        assert_eq!(answer.status, 200, "{answer}");
-        let by = editions.iter().position(|whole| *whole == answer.body);
+        let response = client.exchange(&upload);
+        assert_eq!(response.status, 200, "{response}");
+        let by = editions.iter().position(|whole| *whole == response.body);
         assert!(by.is_some_and(|by| by >= edition), "an echo by {by:?} behind {edition}");
         // A busy loop would only take CPU time from the reloads.
         thread::sleep(Duration::from_millis(2));

@@ -176,12 +176,12 @@ fn names_of_files_are_made_safe() {
             ("ä", "ä"),
         ] {
             let parameters = format!("name=\"f\"; filename=\"{sent}\"");
-            let answer = server.exchange(&form("/form", &[(&parameters, b"1")]));
-            assert_eq!(answer.text(), format!("f={name}/1/nil/1\n"), "{sent:?}");
+            let response = server.exchange(&form("/form", &[(&parameters, b"1")]));
+            assert_eq!(response.text(), format!("f={name}/1/nil/1\n"), "{sent:?}");
         }
         let long = format!("name=f; filename={}", "x".repeat(1000));
-        let answer = server.exchange(&form("/form", &[(&long, b"1")]));
-        assert_eq!(answer.text(), format!("f={}/1/nil/1\n", "x".repeat(200)));
+        let response = server.exchange(&form("/form", &[(&long, b"1")]));
+        assert_eq!(response.text(), format!("f={}/1/nil/1\n", "x".repeat(200)));
         // A browser whose user has chosen nothing; an empty file; a file without a name.
         let parts: [(&str, &[u8]); 5] = [
             ("name=none; filename=\"\"", b""),
@@ -272,9 +272,9 @@ fn what_is_too_much_or_no_form_is_refused() {
         assert_eq!(server.exchange(&text).text(), (3 << 20).to_string());
         // A handler that catches the error continues without the content, and does not wait for it.
         let text = Request::new("POST", "/stubborn").body(&vec![b'x'; (16 << 20) + 1]);
-        let answer = server.exchange(&text);
-        assert!(answer.text().starts_with("false false "), "{}", answer.text());
-        assert!(answer.text().contains("read it with req:pieces"), "{}", answer.text());
+        let response = server.exchange(&text);
+        assert!(response.text().starts_with("false false "), "{}", response.text());
+        assert!(response.text().contains("read it with req:pieces"), "{}", response.text());
         if server.protocol().is_http1() {
             assert_eq!(status(&announced("/form", (32 << 20) + 1)), 413);
             assert_eq!(status(&announced("/pieces", (1 << 20) + 1)), 413);
@@ -289,9 +289,13 @@ fn what_is_too_much_or_no_form_is_refused() {
             field.replace("name=a", "name=a; name=b") + "1\r\n--b--",
             field.replace('\r', "") + "1\n--b--\n",
         ] {
-            let answer = server.exchange(&raw("/form", wrong.as_bytes()));
-            assert_eq!(answer.status, 400, "{wrong:?}");
-            assert!(!answer.text().contains("the form"), "it is for the log: {}", answer.text());
+            let response = server.exchange(&raw("/form", wrong.as_bytes()));
+            assert_eq!(response.status, 400, "{wrong:?}");
+            assert!(
+                !response.text().contains("the form"),
+                "it is for the log: {}",
+                response.text()
+            );
         }
         let boundless =
             Request::new("POST", "/form").field("Content-Type", "multipart/form-data").body(b"x");
@@ -332,10 +336,10 @@ fn mistakes_of_a_script_are_told() {
     let (_folder, path) = script(SCRIPT);
     for io in Io::BOTH {
         let server = Start::site(&path).flags(&["--io", io.as_str(), "--workers", "1"]).start();
-        let says = |answer: &Response, why: &str| {
-            assert_eq!(answer.status, 500);
-            assert!(answer.text().contains("site.lua:"), "{}", answer.text());
-            assert!(answer.text().contains(why), "{}", answer.text());
+        let says = |response: &Response, why: &str| {
+            assert_eq!(response.status, 500);
+            assert!(response.text().contains("site.lua:"), "{}", response.text());
+            assert!(response.text().contains(why), "{}", response.text());
         };
         let file = "name=file; filename=x";
         let kept = server.exchange(&form("/kept", &[(file, &[b'x'; 100_000])]));
@@ -425,17 +429,17 @@ fn stalled_uploads_have_a_bound_and_give_way_to_others() {
             let stalled: Vec<Connection> =
                 (0..60).map(|_| stalled_form(&server, sent_bytes)).collect();
             let file = ("name=file; filename=f", &*noise(1_000_000));
-            let answer = wait_for("room for one that does not stall", || {
+            let response = wait_for("room for one that does not stall", || {
                 let held_bytes = stored_bytes(&server).saturating_sub(before);
                 assert!(held_bytes <= SPACE_BYTES, "{held_bytes} bytes over {io:?}");
                 assert_eq!(server.exchange(&Request::get("/nothing")).status, 200);
-                let answer = server.exchange(&form("/form", &[file]));
-                assert!(answer.status == 200 || answer.status == 503, "{}", answer.status);
-                let can_retry = answer.field("Retry-After").is_some();
-                assert!(answer.status == 200 || can_retry, "it says when to come back");
-                (answer.status == 200).then_some(answer)
+                let response = server.exchange(&form("/form", &[file]));
+                assert!(response.status == 200 || response.status == 503, "{}", response.status);
+                let can_retry = response.field("Retry-After").is_some();
+                assert!(response.status == 200 || can_retry, "it says when to come back");
+                (response.status == 200).then_some(response)
             });
-            assert_eq!(answer.text(), "file=f/1000000/nil/1000000\n");
+            assert_eq!(response.text(), "file=f/1000000/nil/1000000\n");
             drop(stalled);
             wait_for("nothing to be held", || (stored_bytes(&server) <= before).then_some(()));
             server.stop();

@@ -60,8 +60,8 @@ end)
 "#;
 
 fn post(server: &Server, text: &str) {
-    let answer = server.exchange(&Request::new("POST", "/news").body(text.as_bytes()));
-    assert_eq!(answer.text(), "sent");
+    let response = server.exchange(&Request::new("POST", "/news").body(text.as_bytes()));
+    assert_eq!(response.text(), "sent");
 }
 
 const OPEN: &str = "data: open\n\n";
@@ -121,9 +121,9 @@ fn what_a_subscription_cannot_keep_is_counted() {
     for io in Io::BOTH {
         let flags = ["--workers", "1", "--io", io.as_str()];
         let server = Start::site(&path).flags(&flags).start();
-        let answer = server.get("/burst");
-        assert!(answer.text().starts_with("150 "), "{answer}");
-        assert!(answer.text().contains("the subscription is closed"), "{answer}");
+        let response = server.get("/burst");
+        assert!(response.text().starts_with("150 "), "{response}");
+        assert!(response.text().contains("the subscription is closed"), "{response}");
         assert_eq!(server.get("/many").status, 500);
         server.wait_for_line(0, |line| line.contains("16 subscriptions"));
         server.stop();
@@ -156,8 +156,8 @@ fn streams_end_with_a_last_event_when_the_server_stops() {
         server.signal(Signal::TERM);
         let ends = ["data: open\n\ndata: stopping\n\n", "open\nstopping\n"];
         for ((mut client, underway), end) in streams.into_iter().zip(ends) {
-            let answer = client.finish(underway, b"");
-            assert_eq!((answer.status, answer.text()), (200, end));
+            let response = client.finish(underway, b"");
+            assert_eq!((response.status, response.text()), (200, end));
         }
         assert!(server.wait().success());
     }
@@ -174,8 +174,8 @@ fn streams_end_when_their_script_is_replaced() {
         server.signal(Signal::HUP);
         let ends = ["data: open\n\ndata: reloaded\n\n", "open\nreloaded\n"];
         for ((mut client, underway), end) in streams.into_iter().zip(ends) {
-            let answer = client.finish(underway, b"");
-            assert_eq!((answer.status, answer.text()), (200, end));
+            let response = client.finish(underway, b"");
+            assert_eq!((response.status, response.text()), (200, end));
         }
         server.stop();
     }
@@ -250,8 +250,8 @@ fn a_route_has_limits_of_its_own() {
             ("PUT", "/group/x", 6, 413),
         ] {
             let request = Request::new(method, path).chunked(&vec![b'x'; bytes], 60_000);
-            let answer = server.exchange(&request);
-            assert_eq!(answer.status, status, "{method} {path} with {bytes} bytes: {answer}");
+            let response = server.exchange(&request);
+            assert_eq!(response.status, status, "{method} {path} with {bytes} bytes: {response}");
         }
         server.stop();
     }

@@ -181,7 +181,7 @@ fn coroutines_of_the_server_that_a_script_has_ended_answer_nobody() {
 }
 
 #[test]
-fn work_that_is_spawned_runs_behind_the_answer() {
+fn work_that_is_spawned_runs_behind_the_response() {
     in_every_way(SCRIPT, |server| {
         assert_eq!(server.get("/spawn").text(), "answered");
         until(server, "/order", |order| order == "handler behind later");
@@ -258,8 +258,8 @@ fn what_is_cached_is_made_once() {
         assert_eq!(server.get("/circle/none").text(), "trueno circle");
         for key in ["itself", "a", "b", "part", "far", "near"] {
             let circle = format!("falsepinion.cached(\"{key}\"): its function calls pinion.cached");
-            let answer = server.get(&format!("/circle/{key}"));
-            assert!(answer.text().starts_with(&circle), "{answer}");
+            let response = server.get(&format!("/circle/{key}"));
+            assert!(response.text().starts_with(&circle), "{response}");
         }
     });
 }
@@ -267,8 +267,8 @@ fn what_is_cached_is_made_once() {
 #[test]
 fn passwords_are_hashed_beside_the_worker() {
     in_every_way(SCRIPT, |server| {
-        let answer = server.exchange(&Request::new("POST", "/password").body(b"open sesame"));
-        assert!(answer.text().starts_with("$argon2id$truefalsenil"), "{}", answer.text());
+        let response = server.exchange(&Request::new("POST", "/password").body(b"open sesame"));
+        assert!(response.text().starts_with("$argon2id$truefalsenil"), "{}", response.text());
     });
 }
 
@@ -294,8 +294,8 @@ fn workers_hear_each_other_and_one_of_them_repeats() {
     }
     let (mut repeats, mut hears) = (false, false);
     while !(repeats && hears) {
-        let answer = server.get("/runs");
-        let (runs, most) = answer.text().split_once(' ').expect("two numbers");
+        let response = server.get("/runs");
+        let (runs, most) = response.text().split_once(' ').expect("two numbers");
         let numbers: (u32, u32) = (runs.parse().expect("runs"), most.parse().expect("most"));
         repeats |= numbers.0 > 1;
         hears |= numbers.0 == 0 && numbers.1 > 1;
@@ -329,8 +329,8 @@ fn what_is_kept_outlives_a_reload_and_schedules_do_not() {
     server.wait_for_line(0, |line| line.starts_with("reloaded"));
     until(&server, "/", |text| text.starts_with("b "));
     let count = |server: &Server, at: usize| -> u32 {
-        let answer = server.get("/");
-        answer.text().split(' ').nth(at).expect("a number").parse().expect("a number")
+        let response = server.get("/");
+        response.text().split(' ').nth(at).expect("a number").parse().expect("a number")
     };
     let old = count(&server, 1);
     assert!(old > 0);
@@ -362,8 +362,8 @@ fn of_many_old_scripts_the_oldest_ends_with_its_requests() {
         until(&server, "/", |text| text == name.to_string());
     }
     // Four old versions may remain. The fifth and oldest of them ended when the limit was exceeded.
-    let answer = slow.remove(0).receive();
-    assert_eq!(answer.status, 503);
+    let response = slow.remove(0).receive();
+    assert_eq!(response.status, 503);
     server.wait_for_line(0, |line| line.contains("reloaded more than 4 times"));
     // The other requests would take longer than this test.
     drop(slow);

@@ -60,7 +60,7 @@ mod h3_peers;
 mod header_tables;
 mod httpbin;
 mod import;
-mod import_answers;
+mod import_responses;
 mod imported_configurations;
 mod io;
 mod json_reference;

@@ -72,18 +72,19 @@ fn alike(matrix: Matrix<'_>, requests: impl Fn(&Server) -> Vec<Request>) {
     let (measure, differences) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
     matrix.full().run(|server| {
         let requests = requests(server);
-        let answers = answers(server, &requests);
+        let responses = responses(server, &requests);
         if measure.borrow().is_empty() {
-            let whole = requests.iter().zip(answers).map(|(request, answer)| match answer {
-                Ok(answer) => answer,
+            let whole = requests.iter().zip(responses).map(|(request, response)| match response {
+                Ok(response) => response,
                 Err(broken) => panic!("{}: {broken:?}", shown(request)),
             });
             *measure.borrow_mut() = whole.collect();
             return;
         }
-        for ((request, answer), wanted) in requests.iter().zip(answers).zip(&*measure.borrow()) {
-            let difference = match answer {
-                Ok(answer) => wanted.differs(&answer),
+        for ((request, response), wanted) in requests.iter().zip(responses).zip(&*measure.borrow())
+        {
+            let difference = match response {
+                Ok(response) => wanted.differs(&response),
                 // RFC 9113 §8.1.1, RFC 9114 §4.1.2: a malformed request may end its stream.
                 Err(Broken::Reset(0x1 | 0x10e)) if wanted.status == 400 => None,
                 // §10.5.1: a head that is several times too large may end the connection.
@@ -103,28 +104,28 @@ fn alike(matrix: Matrix<'_>, requests: impl Fn(&Server) -> Vec<Request>) {
 
 /// Sends the requests on one connection while it is open, because a response must not affect the
 /// next one.
-fn answers(server: &Server, requests: &[Request]) -> Vec<Result<Meaning, Broken>> {
+fn responses(server: &Server, requests: &[Request]) -> Vec<Result<Meaning, Broken>> {
     let mut client = server.client();
-    let answer = |request: &Request| {
-        let mut answer = client.try_exchange(request);
-        let has_ended = matches!(answer, Err(Broken::Closed | Broken::Failed(_)));
+    let response = |request: &Request| {
+        let mut response = client.try_exchange(request);
+        let has_ended = matches!(response, Err(Broken::Closed | Broken::Failed(_)));
         if has_ended && server.protocol().is_http1() {
             // The connection may have ended after the previous response, because of the content of
             // that request.
             client = server.client();
-            answer = client.try_exchange(request);
+            response = client.try_exchange(request);
         }
         // If only a stream has ended, the connection continues.
-        let goes_on = match &answer {
-            Ok(answer) => !answer.says_close(),
+        let goes_on = match &response {
+            Ok(response) => !response.says_close(),
             Err(broken) => matches!(broken, Broken::Reset(_)),
         };
         if !goes_on {
             client = server.client();
         }
-        answer.map(Meaning::of)
+        response.map(Meaning::of)
     };
-    requests.iter().map(answer).collect()
+    requests.iter().map(response).collect()
 }
 
 fn shown(request: &Request) -> String {

@@ -120,8 +120,8 @@ fn the_yardstick_has_any_length_and_takes_its_time() {
             let server = Start::serve(&flags[..1]).flags(&flags[1..]).start();
             let mut connection = server.connect();
             for _ in 0..3 {
-                let answer = connection.exchange(&Request::head("/anything"));
-                assert_eq!((answer.status, answer.field("content-length")), (200, Some(bytes)));
+                let response = connection.exchange(&Request::head("/anything"));
+                assert_eq!((response.status, response.field("content-length")), (200, Some(bytes)));
             }
             server.stop();
         }

@@ -125,10 +125,10 @@ fn a_page_of_before_finds_what_it_loads() {
         [1, 2].map(|number| Start::site(archive(&folder, number).as_ref()).start());
     for codings in ["identity", "gzip", "br", "gzip, br, zstd"] {
         let question = Request::get(ASSETS[0]).field("Accept-Encoding", codings);
-        let answer = after.exchange(&question);
-        same(&before.exchange(&question), &answer);
-        assert_eq!((answer.status, answer.field("X-Release")), (200, Some("1")));
-        let tag = answer.field("ETag").expect("a tag").to_owned();
+        let response = after.exchange(&question);
+        same(&before.exchange(&question), &response);
+        assert_eq!((response.status, response.field("X-Release")), (200, Some("1")));
+        let tag = response.field("ETag").expect("a tag").to_owned();
         let again = after.exchange(&question.field("If-None-Match", &tag));
         assert_eq!((again.status, again.field("X-Release")), (304, Some("1")));
     }
@@ -205,9 +205,9 @@ fn whatever_answers_by_itself_comes_first() {
     built(&folder, 2, &flags);
     let after = Start::site(archive(&folder, 2).as_ref()).start();
     for name in ["pages", "tiles", "list"] {
-        let answer = after.get(&format!("/{name}"));
+        let response = after.get(&format!("/{name}"));
         let location = format!("/{name}/");
-        assert_eq!((answer.status, answer.field("Location")), (308, Some(location.as_str())));
+        assert_eq!((response.status, response.field("Location")), (308, Some(location.as_str())));
     }
     assert_eq!(after.get("/free").body, b"a file of before");
     after.stop();
@@ -268,9 +268,9 @@ fn the_site_and_its_rules_come_first() {
         built(&folder, 2, &flags);
         is_sound(&run(&["verify", &archive(&folder, 2)]));
         let server = Start::site(archive(&folder, 2).as_ref()).start();
-        let answer = server.get(ASSETS[0]);
+        let response = server.get(ASSETS[0]);
         server.stop();
-        answer
+        response
     };
     // A rule for all missing paths does not apply to assets that old pages still load.
     assert!(asked("/* /index.html 200\n").text().starts_with("release(1);"));

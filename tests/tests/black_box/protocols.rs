@@ -73,8 +73,8 @@ impl Served {
 
     #[track_caller]
     fn serves(&self, address: SocketAddr, protocol: Protocol) {
-        let answer = Client::open(&self.peer(address, protocol)).exchange(&Request::get("/"));
-        assert_eq!((answer.status, answer.text()), (200, "home"), "{protocol:?} at {address}");
+        let response = Client::open(&self.peer(address, protocol)).exchange(&Request::get("/"));
+        assert_eq!((response.status, response.text()), (200, "home"), "{protocol:?} at {address}");
     }
 
     /// Asserts that the listener supports no protocol that the client offers (RFC 7301 §3.2).
@@ -111,9 +111,14 @@ fn in_the_clear_the_first_bytes_decide_unless_there_is_but_one_protocol() {
         // The other way (RFC 9113 §3.4): the server sends its settings, and PROTOCOL_ERROR.
         let mut connection = Connection::open(http2);
         connection.send(Request::get("/").bytes());
-        let answer = connection.rest();
-        assert_eq!(kinds(&answer), [SETTINGS, GOAWAY], "over {io:?}: {}", answer.escape_ascii());
-        assert_eq!(answer[answer.len() - 4..], [0, 0, 0, 1], "{}", answer.escape_ascii());
+        let response = connection.rest();
+        assert_eq!(
+            kinds(&response),
+            [SETTINGS, GOAWAY],
+            "over {io:?}: {}",
+            response.escape_ascii()
+        );
+        assert_eq!(response[response.len() - 4..], [0, 0, 0, 1], "{}", response.escape_ascii());
         served.server.stop();
     }
 }

@@ -128,8 +128,8 @@ fn vanish(served: &Served, way: usize) {
         // The client stops after a response.
         _ => {
             let client = Http3::try_open(&peer).expect("a connection");
-            let answer = client.try_exchange(&Request::get("/"));
-            assert!(answer.is_ok_and(|answer| answer.text() == "home"));
+            let response = client.try_exchange(&Request::get("/"));
+            assert!(response.is_ok_and(|response| response.text() == "home"));
             relay.close_to_server();
             drop(client);
         }

@@ -35,10 +35,10 @@ fn peer(server: &Server, host: &'static str, trusted: &Pair) -> Peer {
 #[track_caller]
 fn is_served(peer: &Peer) -> bool {
     // A server of TLS 1.3 gets the client's certificate last, so the first response decides.
-    let answer = Client::try_open(peer).map(|mut client| client.try_exchange(&Request::get("/")));
-    match answer {
-        Ok(Ok(answer)) => {
-            assert_eq!((answer.status, answer.text()), (200, "home"));
+    let response = Client::try_open(peer).map(|mut client| client.try_exchange(&Request::get("/")));
+    match response {
+        Ok(Ok(response)) => {
+            assert_eq!((response.status, response.text()), (200, "home"));
             true
         }
         Ok(Err(_)) | Err(_) => false,
@@ -183,9 +183,9 @@ fn browsers_are_told_to_come_encrypted_alone() {
             let server = serve(&files, io, &["--hsts".to_owned(), value.to_owned()]);
             let mut client = server.client();
             for (request, status) in [(Request::get("/"), 200), (Request::get("/none"), 404)] {
-                let answer = client.exchange(&request);
-                assert_eq!(answer.status, status);
-                assert_eq!(answer.field("Strict-Transport-Security"), told, "over {io:?}");
+                let response = client.exchange(&request);
+                assert_eq!(response.status, status);
+                assert_eq!(response.field("Strict-Transport-Security"), told, "over {io:?}");
             }
             server.stop();
         }

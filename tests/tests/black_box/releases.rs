@@ -165,8 +165,8 @@ fn a_folder_that_becomes_a_release_folder_is_served_as_one() {
             let is_taken = || {
                 let inside = ["/current.pinion", "/log", "/releases/"];
                 assert!(inside.iter().all(|path| server.get(path).status == 404));
-                let answer = server.get("/small");
-                (answer.status == 200 && generation_of(&answer) == generation).then_some(())
+                let response = server.get("/small");
+                (response.status == 200 && generation_of(&response) == generation).then_some(())
             };
             wait_for("the release", is_taken);
         }

@@ -156,7 +156,7 @@ fn open() -> (Browser, Folder) {
     let url = format!("file://{}", report.display());
     let visit = browser.visit(&url);
     assert!(visit.complaints.is_empty(), "{:#?}", visit.complaints);
-    let asked: Vec<&str> = visit.answers.iter().map(|answer| answer.url.as_str()).collect();
+    let asked: Vec<&str> = visit.responses.iter().map(|response| response.url.as_str()).collect();
     assert_eq!(asked, [url.as_str()], "it asks for something");
     (browser, folder)
 }

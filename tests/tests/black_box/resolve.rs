@@ -16,7 +16,7 @@ fn site(files: &[&str]) -> Folder {
 
 /// Requests each target and compares the file in the response, and its `Content-Location`.
 #[track_caller]
-fn answers(server: &Server, expected: &[(&str, &str, Option<&str>)]) {
+fn responses(server: &Server, expected: &[(&str, &str, Option<&str>)]) {
     let mut connection = server.client();
     for &(target, file, location) in expected {
         let response = connection.exchange(&Request::get(target));
@@ -65,7 +65,7 @@ fn the_order_is_exact_file_then_index_then_clean_url() {
         "style.css",
     ];
     explained_ways(&site(&files), |server| {
-        answers(
+        responses(
             server,
             &[
                 ("/", "index.html", Some("/index.html")),
@@ -151,7 +151,7 @@ fn the_nearest_not_found_page_answers_with_404() {
             let conditional = server.exchange(&request);
             assert_eq!((conditional.status, conditional.text()), (404, page), "GET {target}");
         }
-        answers(
+        responses(
             server,
             &[
                 ("/404.html", "404.html", None),
@@ -194,7 +194,7 @@ fn an_encoded_slash_or_nul_never_matches() {
 #[test]
 fn what_browsers_leave_unescaped_is_understood() {
     explained_ways(&site(&["index.html", "a|b^c", "docs/index.html"]), |server| {
-        answers(
+        responses(
             server,
             &[
                 ("/?q={a}|b^`\\", "index.html", Some("/index.html")),
@@ -213,7 +213,7 @@ fn dot_segments_are_removed_once_and_never_lead_above_the_root() {
     explained_ways(
         &site(&["index.html", "about.html", "docs/index.html", "docs/x..y"]),
         |server| {
-            answers(
+            responses(
                 server,
                 &[
                     ("/docs/../about", "about.html", Some("/about.html")),
@@ -261,7 +261,7 @@ fn names_of_any_bytes_are_found_by_their_escapes() {
     ]);
     folder.write(OsStr::from_bytes(b"caf\xe9.txt"), "caf\\xe9.txt");
     explained_ways(&folder, |server| {
-        answers(
+        responses(
             server,
             &[
                 ("/gr%C3%BC%C3%9Fe.html", "grüße.html", None),
@@ -310,7 +310,7 @@ fn files_named_like_a_status_are_ordinary_files() {
     explained_ways(
         &site(&["200.png", "404.png", "500.html", "404.txt", "404/index.html"]),
         |server| {
-            answers(
+            responses(
                 server,
                 &[
                     ("/200.png", "200.png", None),
@@ -331,7 +331,7 @@ fn well_known_is_served_and_other_hidden_names_are_not() {
     // RFC 8615 §3.
     let files = [".well-known/security.txt", ".well-known/.x", ".env", ".git/config", "index.html"];
     explained_ways(&site(&files), |server| {
-        answers(server, &[("/.well-known/security.txt", files[0], None)]);
+        responses(server, &[("/.well-known/security.txt", files[0], None)]);
         has_status(server, 404, &["/.env", "/.git/config", "/.git/", "/.well-known/.x"]);
     });
 }
@@ -374,13 +374,13 @@ fn private_files_are_never_served() {
 #[test]
 fn a_browser_that_asks_for_an_icon_gets_the_one_there_is() {
     explained_ways(&site(&["favicon.svg", "favicon.png", "a/favicon.svg"]), |server| {
-        answers(server, &[("/favicon.ico", "favicon.svg", Some("/favicon.svg"))]);
+        responses(server, &[("/favicon.ico", "favicon.svg", Some("/favicon.svg"))]);
         let icon = server.get("/favicon.ico");
         assert_eq!(icon.field("Content-Type"), Some("image/svg+xml"));
         has_status(server, 404, &["/a/favicon.ico"]);
     });
     explained_ways(&site(&["favicon.ico", "favicon.svg"]), |server| {
-        answers(server, &[("/favicon.ico", "favicon.ico", None)]);
+        responses(server, &[("/favicon.ico", "favicon.ico", None)]);
     });
     explained_ways(&site(&["index.html"]), |server| has_status(server, 404, &["/favicon.ico"]));
 }

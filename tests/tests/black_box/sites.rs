@@ -94,8 +94,8 @@ fn a_unix_socket_has_the_same_sites() {
         let site = Start::site(&folder.join("conf/pinion.toml"));
         let server = site.flags(&["--io", io.as_str(), "--listen", &listen]).start();
         for (host, site) in [("a.test", "a"), ("x.a.test", "b"), ("c", "rest")] {
-            let answer = ask_unix(&socket, host);
-            assert!(answer.ends_with(&format!("\r\n\r\n{site}")), "{host}: {answer}");
+            let response = ask_unix(&socket, host);
+            assert!(response.ends_with(&format!("\r\n\r\n{site}")), "{host}: {response}");
         }
         server.stop();
     }
@@ -180,10 +180,10 @@ fn one_site_is_swapped_under_load_and_no_request_fails() {
         let watched = THREE_SITES.replace("path = \"rest\"", "path = \"rest\"\nwatch = true");
         let folder = three_sites(&watched);
         let server = start_in(&folder, way);
-        let (done, answers) = (AtomicBool::new(false), AtomicU32::new(0));
+        let (done, responses) = (AtomicBool::new(false), AtomicU32::new(0));
         thread::scope(|scope| {
             for host in ["a.test", "x.a.test", "rest.test"] {
-                let (server, done, answers) = (&server, &done, &answers);
+                let (server, done, responses) = (&server, &done, &responses);
                 scope.spawn(move || {
                     while !done.load(Ordering::Relaxed) {
                         let (status, text) = ask(server, host, "/");
@@ -191,7 +191,7 @@ fn one_site_is_swapped_under_load_and_no_request_fails() {
                             ["a", "b", "rest"].contains(&text.as_str()) || text.starts_with("new ");
                         assert!(status == 200 && is_known, "{host}: {status} {text}");
                         assert!(host == "rest.test" || text.len() == 1, "{host}: {text}");
-                        answers.fetch_add(1, Ordering::Relaxed);
+                        responses.fetch_add(1, Ordering::Relaxed);
                     }
                 });
             }
@@ -200,9 +200,9 @@ fn one_site_is_swapped_under_load_and_no_request_fails() {
                 let text = format!("new {number}");
                 folder.write("conf/rest/index.html", &text);
                 wait_for("the new page", || (ask(&server, "c", "/").1 == text).then_some(()));
-                let before = answers.load(Ordering::Relaxed);
+                let before = responses.load(Ordering::Relaxed);
                 wait_for("answers beside the swaps", || {
-                    (answers.load(Ordering::Relaxed) > before + 30).then_some(())
+                    (responses.load(Ordering::Relaxed) > before + 30).then_some(())
                 });
             }
         });

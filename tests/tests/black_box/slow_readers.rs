@@ -106,8 +106,8 @@ fn a_reader_that_takes_a_piece_each_second_gets_it_all() {
                 let narrow = Narrow::to(server.address());
                 let mut client = Client::open(&server.peer().at(narrow.address));
                 narrow.is_slow.store(true, Ordering::Relaxed);
-                let answer = client.exchange(&Request::get("/small.bin"));
-                assert!(answer.body == *content, "{protocol:?} over {io:?}: {answer}");
+                let response = client.exchange(&Request::get("/small.bin"));
+                assert!(response.body == *content, "{protocol:?} over {io:?}: {response}");
                 let pieces = narrow.pieces.load(Ordering::Relaxed);
                 assert!(pieces >= 5, "{protocol:?} over {io:?}: {pieces} pieces");
                 drop(client);
@@ -121,7 +121,7 @@ fn a_reader_that_takes_a_piece_each_second_gets_it_all() {
 /// it, and a client of HTTP/2 sends frames while it reads: a closed connection would reset, and the
 /// kernel would drop the rest.
 #[test]
-fn over_http2_the_last_answer_arrives_at_who_speaks_while_it_reads() {
+fn over_http2_the_last_response_arrives_at_who_speaks_while_it_reads() {
     // Like PIECE_BYTES, but larger, so that the test ends after some seconds.
     const PIECE_BYTES: usize = 8 << 10;
     const PAUSE: Duration = Duration::from_millis(200);
@@ -193,8 +193,8 @@ fn over_http1_a_reader_with_little_room_gets_it_all() {
             for _ in 0..content.len() / PIECE_BYTES {
                 assert_ne!(connection.read_some(PIECE_BYTES).expect("more"), 0, "{protocol:?}");
             }
-            let answer = connection.receive();
-            assert!(answer.body == content, "{protocol:?} over {io:?}: {answer}");
+            let response = connection.receive();
+            assert!(response.body == content, "{protocol:?} over {io:?}: {response}");
             server.stop();
         }
     }
@@ -213,8 +213,8 @@ fn over_http2_a_reader_with_a_small_window_gets_it_all() {
             let client = Http2::with_window(server.peer(), PIECE_BYTES as u32);
             let mut client = client.expect("a connection");
             for (path, bytes) in [("/small.bin", 5 << 10), ("/large.bin", 1 << 20)] {
-                let answer = client.try_exchange(&Request::get(path)).expect("an answer");
-                assert!(answer.body == noise(bytes), "{path} by {protocol:?} over {io:?}");
+                let response = client.try_exchange(&Request::get(path)).expect("an answer");
+                assert!(response.body == noise(bytes), "{path} by {protocol:?} over {io:?}");
             }
             server.stop();
         }

@@ -254,7 +254,7 @@ fn restarts_under_load_lose_no_request() {
         let folder = site();
         let socket = TcpListener::bind("127.0.0.1:0").expect("bound");
         let address = socket.local_addr().expect("an address");
-        let (stop, answers) = (AtomicBool::new(false), AtomicU32::new(0));
+        let (stop, responses) = (AtomicBool::new(false), AtomicU32::new(0));
         let mut server = restarted(&folder.join("site"), io, &socket);
         thread::scope(|scope| {
             let _ends = pinion_tests::SetAtEnd(&stop);
@@ -263,14 +263,14 @@ fn restarts_under_load_lose_no_request() {
                     while !stop.load(Ordering::Relaxed) {
                         let response = Connection::open(address).exchange(&Request::get("/"));
                         assert_eq!(response.text(), "home");
-                        answers.fetch_add(1, Ordering::Relaxed);
+                        responses.fetch_add(1, Ordering::Relaxed);
                     }
                 });
             }
             for _ in 0..3 {
-                let before = answers.load(Ordering::Relaxed);
+                let before = responses.load(Ordering::Relaxed);
                 wait_for("answers", || {
-                    (answers.load(Ordering::Relaxed) > before + 20).then_some(())
+                    (responses.load(Ordering::Relaxed) > before + 20).then_some(())
                 });
                 server.signal(Signal::TERM);
                 assert!(server.wait().success());

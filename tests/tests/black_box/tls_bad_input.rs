@@ -60,21 +60,21 @@ impl Served {
     /// Asserts that a well-behaved client gets its response.
     #[track_caller]
     fn serves(&self) {
-        let answer = curl(&self.server, "a.test", "/", &self.authority.cert, &[]);
-        assert!(answer.as_ref().is_ok_and(|answer| answer.ends_with("home")), "{answer:?}");
+        let response = curl(&self.server, "a.test", "/", &self.authority.cert, &[]);
+        assert!(response.as_ref().is_ok_and(|response| response.ends_with("home")), "{response:?}");
     }
 }
 
 /// Returns all received bytes until the server ends the connection.
 #[track_caller]
 fn rest_of(stream: &mut TcpStream) -> Vec<u8> {
-    let mut answer = Vec::new();
-    match stream.read_to_end(&mut answer) {
+    let mut response = Vec::new();
+    match stream.read_to_end(&mut response) {
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
         Err(error) => panic!("the server keeps the connection: {error}"),
     }
-    answer
+    response
 }
 
 /// Returns the ClientHello of openssl, which connects to a listener of this test.
@@ -149,21 +149,21 @@ fn what_is_no_handshake_ends_the_connection() {
                     }
                 }
                 let _ended_already = stream.shutdown(Shutdown::Write);
-                let answer = rest_of(&mut stream);
-                assert!(!answer.starts_with(b"HTTP/"), "{name} over {io:?}");
+                let response = rest_of(&mut stream);
+                assert!(!response.starts_with(b"HTTP/"), "{name} over {io:?}");
                 // RFC 8446 §5.1, §6.2: a fatal alert is sent before the close. The other inputs
                 // break the rules after the server's own handshake, or end in the middle of a
                 // message.
                 let is_incomplete =
                     matches!(name, "a hello with a wrong length" | "a hello that is cut");
                 let ends_later = name == "two hellos" || name.ends_with("behind a hello");
-                let shown = answer.escape_ascii();
+                let shown = response.escape_ascii();
                 assert!(
-                    is_incomplete || ends_later || matches!(&answer[..], [21, 3, _, 0, 2, 2, _]),
+                    is_incomplete || ends_later || matches!(&response[..], [21, 3, _, 0, 2, 2, _]),
                     "{name} over {io:?}: {shown}"
                 );
                 const RECORD_OVERFLOW: u8 = 22;
-                let is_overflow = answer.last() == Some(&RECORD_OVERFLOW);
+                let is_overflow = response.last() == Some(&RECORD_OVERFLOW);
                 let is_oversized = name == "an oversized record" || name == "a much longer record";
                 assert!(is_overflow || !is_oversized, "{name} over {io:?}: {shown}");
             }
@@ -190,20 +190,20 @@ fn plain_http_is_told_what_the_port_speaks() {
         ] {
             let mut stream = served.connect();
             stream.write_all(request.as_bytes()).expect("it takes bytes");
-            let answer = String::from_utf8(rest_of(&mut stream)).expect("text");
-            assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
-            assert!(answer.contains("\r\nContent-Type: text/plain"), "{answer}");
-            assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
-            assert!(answer.contains("\r\nDate: "), "{answer}");
+            let response = String::from_utf8(rest_of(&mut stream)).expect("text");
+            assert!(response.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{response}");
+            assert!(response.contains("\r\nContent-Type: text/plain"), "{response}");
+            assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
+            assert!(response.contains("\r\nDate: "), "{response}");
             for field in ["Strict-Transport-Security", "Alt-Svc", "Server"] {
-                assert!(!answer.contains(field), "{answer}");
+                assert!(!response.contains(field), "{response}");
             }
         }
         // The fields are present in encrypted responses.
-        let answer = curl(&served.server, "a.test", "/", &served.authority.cert, &[]);
-        let answer = answer.expect("an answer").to_ascii_lowercase();
+        let response = curl(&served.server, "a.test", "/", &served.authority.cert, &[]);
+        let response = response.expect("an answer").to_ascii_lowercase();
         for field in ["strict-transport-security", "alt-svc", "server"] {
-            assert!(answer.contains(&format!("\r\n{field}: ")), "{answer}");
+            assert!(response.contains(&format!("\r\n{field}: ")), "{response}");
         }
         served.server.stop();
     }
@@ -288,9 +288,9 @@ fn garbage_behind_the_last_request_does_not_cut_its_answer() {
         for _ in 0..20 {
             client.sock.write_all(&[0xff; 5000]).expect("taken");
         }
-        let mut answer = String::new();
-        client.read_to_string(&mut answer).expect("an answer, and the end of the session");
-        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+        let mut response = String::new();
+        client.read_to_string(&mut response).expect("an answer, and the end of the session");
+        assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
         served.serves();
         served.server.stop();
     }
@@ -307,11 +307,11 @@ fn a_record_that_is_too_large_ends_its_connection_and_no_other() {
         let served = Served::start(io);
         let ask = |client: &mut StreamOwned<ClientConnection, TcpStream>| {
             client.write_all(REQUEST).expect("taken");
-            let (mut answer, mut piece) = (Vec::new(), [0; 1 << 10]);
-            while !answer.ends_with(b"\r\n\r\nhome") {
+            let (mut response, mut piece) = (Vec::new(), [0; 1 << 10]);
+            while !response.ends_with(b"\r\n\r\nhome") {
                 let bytes = client.read(&mut piece).expect("an answer");
-                assert_ne!(bytes, 0, "over {io:?}: {}", answer.escape_ascii());
-                answer.extend_from_slice(&piece[..bytes]);
+                assert_ne!(bytes, 0, "over {io:?}: {}", response.escape_ascii());
+                response.extend_from_slice(&piece[..bytes]);
             }
         };
         let mut other = served.client();

@@ -41,8 +41,8 @@ impl Served {
     /// Asserts that a well-behaved client gets its response.
     #[track_caller]
     fn serves(&self) {
-        let answer = curl(&self.server, "localhost", "/", &self.certificate, &[]);
-        assert!(answer.as_ref().is_ok_and(|answer| answer.ends_with("home")), "{answer:?}");
+        let response = curl(&self.server, "localhost", "/", &self.certificate, &[]);
+        assert!(response.as_ref().is_ok_and(|response| response.ends_with("home")), "{response:?}");
     }
 
     fn config(&self, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
@@ -107,10 +107,10 @@ fn play(served: &Served, config: &Arc<ClientConfig>, flight: usize, change: Chan
         if tls.process_new_packets().is_err() {
             break;
         }
-        let mut answer = Vec::new();
-        let _would_block = tls.reader().read_to_end(&mut answer);
-        if !answer.is_empty() {
-            assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"), "{change:?}");
+        let mut response = Vec::new();
+        let _would_block = tls.reader().read_to_end(&mut response);
+        if !response.is_empty() {
+            assert!(response.starts_with(b"HTTP/1.1 200 OK\r\n"), "{change:?}");
             played.is_answered = true;
         }
     }

@@ -51,11 +51,11 @@ fn every_request_leads_to_the_same_path_of_the_canonical_host() {
         ("http://evil.test/x?y", "/x?y"),
     ] {
         let request = Request::get(target).host("evil.test");
-        let answer = ask(address, &request);
-        assert_eq!(answer.status, 308, "{target}");
-        assert_eq!(answer.field("Location"), Some(format!("{origin}{expected}").as_str()));
+        let response = ask(address, &request);
+        assert_eq!(response.status, 308, "{target}");
+        assert_eq!(response.field("Location"), Some(format!("{origin}{expected}").as_str()));
         // RFC 6797 §7.2: the field is never sent over plain HTTP.
-        assert_eq!(answer.field("Strict-Transport-Security"), None);
+        assert_eq!(response.field("Strict-Transport-Security"), None);
     }
     for method in ["HEAD", "POST", "DELETE", "OPTIONS"] {
         assert_eq!(ask(address, &Request::new(method, "/x")).status, 308, "{method}");
@@ -76,8 +76,8 @@ fn what_a_client_claims_is_never_sent_back() {
             Request::get("/x").host(host).field("X-Forwarded-Host", "evil.test"),
             Request::get("/x").host(host).field("Forwarded", "host=evil.test"),
         ] {
-            let answer = ask(address, &request);
-            assert_eq!(answer.field("Location"), Some("https://www.a.test:444/x"), "{host}");
+            let response = ask(address, &request);
+            assert_eq!(response.field("Location"), Some("https://www.a.test:444/x"), "{host}");
         }
     }
     let old = ask(address, &Request::get("/x").hostless().http10());
@@ -139,8 +139,8 @@ fn challenges_are_answered_from_the_webroot_as_soon_as_they_are_there() {
                 "/.well-known/acme-challenge/..%2f..%2f..%2foutside".to_owned(),
                 format!("/.well-known/acme-challenge/l{token}"),
             ] {
-                let answer = ask(address, &Request::get(&path));
-                assert!(!answer.text().contains("secret") && answer.status != 200, "{path}");
+                let response = ask(address, &Request::get(&path));
+                assert!(!response.text().contains("secret") && response.status != 200, "{path}");
             }
         }
         server.stop();
@@ -173,9 +173,9 @@ fn nothing_but_a_file_with_a_proof_is_answered_in_the_clear() {
         "/.well-known/acme-challenge",
         "/../.well-known/acme-challenge/token",
     ] {
-        let answer = ask(address, &Request::get(path));
-        assert_eq!(answer.status, 308, "{path}: {answer}");
-        assert_eq!(answer.field("Location"), Some(format!("{origin}{path}").as_str()));
+        let response = ask(address, &Request::get(path));
+        assert_eq!(response.status, 308, "{path}: {response}");
+        assert_eq!(response.field("Location"), Some(format!("{origin}{path}").as_str()));
     }
     let posted = ask(address, &Request::new("POST", "/.well-known/acme-challenge/token"));
     assert_eq!(posted.status, 308, "{posted}");
@@ -190,8 +190,8 @@ fn a_proof_that_a_rule_hides_is_no_proof() {
     let (files, pair) = files();
     files.write("site/_redirects", "/.well-known/acme-challenge/* /index.html 200!\n");
     let (server, address) = serve(&files, &pair, &[]);
-    let answer = ask(address, &Request::get("/.well-known/acme-challenge/token"));
-    assert_eq!(answer.status, 308, "{answer}");
+    let response = ask(address, &Request::get("/.well-known/acme-challenge/token"));
+    assert_eq!(response.status, 308, "{response}");
     server.stop();
 }
 

@@ -42,9 +42,12 @@ fn refused(folder: &Folder, listen: &[&str]) -> Ended {
 
 /// Asserts that the home page is served over the socket.
 #[track_caller]
-fn answers(socket: &Path) {
-    let answer = ask_unix(socket, "x");
-    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nhome"), "{answer}");
+fn responses(socket: &Path) {
+    let response = ask_unix(socket, "x");
+    assert!(
+        response.starts_with("HTTP/1.1 200 ") && response.ends_with("\r\n\r\nhome"),
+        "{response}"
+    );
 }
 
 #[test]
@@ -53,7 +56,7 @@ fn the_file_of_a_socket_comes_and_goes_with_its_server() {
         let folder = site();
         let socket = folder.join("a.sock");
         let server = start(io, &folder, &socket);
-        answers(&socket);
+        responses(&socket);
         server.stop();
         assert!(!socket.exists());
     }
@@ -68,7 +71,7 @@ fn a_stopping_server_leaves_the_socket_of_another_one_alone() {
         fs::remove_file(&socket).expect("removed");
         let second = start(io, &folder, &socket);
         first.stop();
-        answers(&socket);
+        responses(&socket);
         second.stop();
         assert!(!socket.exists());
     }
@@ -90,7 +93,7 @@ fn a_server_that_drains_leaves_the_socket_of_its_successor_alone() {
         let second = start(io, &folder, &socket);
         drop(slow);
         assert!(first.wait().success());
-        answers(&socket);
+        responses(&socket);
         second.stop();
         assert!(!socket.exists());
     }

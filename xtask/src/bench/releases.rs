@@ -130,7 +130,7 @@ struct Load {
 impl Load {
     fn run(&self, server: &Started, path: &str) {
         while !self.ends.load(Ordering::Relaxed) {
-            let is_right = server.ask(path).is_ok_and(|answer| of_release(&answer).is_some());
+            let is_right = server.ask(path).is_ok_and(|response| of_release(&response).is_some());
             self.asked.fetch_add(1, Ordering::Relaxed);
             self.failed.fetch_add(u64::from(!is_right), Ordering::Relaxed);
         }
@@ -157,8 +157,8 @@ fn seconds(
     thread::scope(|scope| {
         let command = scope.spawn(command);
         loop {
-            let answer = server.ask(path)?;
-            if of_release(&answer) == Some(release) {
+            let response = server.ask(path)?;
+            if of_release(&response) == Some(release) {
                 break;
             }
             if began.elapsed() > RELEASE_MAX {
@@ -174,8 +174,8 @@ fn seconds(
 }
 
 /// Returns the release of a complete response.
-fn of_release(answer: &[u8]) -> Option<&str> {
-    let head = answer.strip_prefix(b"HTTP/1.1 200 ")?;
+fn of_release(response: &[u8]) -> Option<&str> {
+    let head = response.strip_prefix(b"HTTP/1.1 200 ")?;
     let end = head.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
     let head = std::str::from_utf8(head.get(..end)?).ok()?;
     head.lines().find_map(|line| line.strip_prefix("X-Release: "))
@@ -186,9 +186,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_names_its_release() {
-        let answer = b"HTTP/1.1 200 OK\r\nDate: x\r\nX-Release: 2\r\n\r\nX-Release: 1";
-        assert_eq!(of_release(answer), Some("2"));
+    fn a_response_names_its_release() {
+        let response = b"HTTP/1.1 200 OK\r\nDate: x\r\nX-Release: 2\r\n\r\nX-Release: 1";
+        assert_eq!(of_release(response), Some("2"));
         assert_eq!(of_release(b"HTTP/1.1 404 Not Found\r\nX-Release: 2\r\n\r\n"), None);
         assert_eq!(of_release(b"HTTP/1.1 200 OK\r\nX-Release: 2"), None);
     }

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The time limit for the first response of a server.
-const ANSWER_MAX: Duration = Duration::from_secs(10);
+const RESPONSE_MAX: Duration = Duration::from_secs(10);
 
 /// A server on a free port of this machine; it ends when this is dropped.
 pub(crate) struct Started {
@@ -39,18 +39,18 @@ impl Started {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let began = Instant::now();
         let mut server = Self { child: command.spawn()?, address };
-        let answer = loop {
-            if let Ok(answer) = server.ask(path) {
-                break answer;
+        let response = loop {
+            if let Ok(response) = server.ask(path) {
+                break response;
             }
-            if began.elapsed() > ANSWER_MAX || server.child.try_wait()?.is_some() {
+            if began.elapsed() > RESPONSE_MAX || server.child.try_wait()?.is_some() {
                 bail!("{} does not answer", process::shown(&command));
             }
             std::thread::sleep(Duration::from_micros(100));
         };
         let took = began.elapsed();
-        if !answer.starts_with(b"HTTP/1.1 200 ") {
-            bail!("{path}: {}", answer.escape_ascii());
+        if !response.starts_with(b"HTTP/1.1 200 ") {
+            bail!("{path}: {}", response.escape_ascii());
         }
         Ok((server, took))
     }
@@ -63,11 +63,11 @@ impl Started {
     /// Returns the whole response to a request, on a connection of its own.
     pub(crate) fn ask(&self, path: &str) -> Result<Vec<u8>> {
         let mut stream = TcpStream::connect(self.address)?;
-        stream.set_read_timeout(Some(ANSWER_MAX))?;
+        stream.set_read_timeout(Some(RESPONSE_MAX))?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer)?;
-        Ok(answer)
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response)?;
+        Ok(response)
     }
 
     /// Returns the whole response to a request with content, on a connection of its own.
@@ -80,9 +80,9 @@ impl Started {
             content.len()
         )?;
         stream.write_all(content)?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer)?;
-        Ok(answer)
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response)?;
+        Ok(response)
     }
 
     /// Returns the bytes of its resident anonymous memory, without mapped files, whose memory the

@@ -13,12 +13,12 @@ use crate::sample::{body, finish, form, resource, shared, site, writer};
 
 /// The response to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Answer {
+enum Response {
     Content { content: u8, gzip: Option<u8>, css: bool, modified: Option<i64>, alias: bool },
     Moved { to: u8, permanent: bool, query: bool, fields: bool },
 }
 
-type Site = BTreeMap<String, Answer>;
+type Site = BTreeMap<String, Response>;
 
 fn written(site: &Site) -> Vec<u8> {
     let mut w = writer();
@@ -31,9 +31,9 @@ fn written(site: &Site) -> Vec<u8> {
         not_modified: &[],
     };
     let moved = w.shared(&block).expect("well-formed");
-    for (path, answer) in site {
-        match *answer {
-            Answer::Content { content, gzip, css, modified, alias } => {
+    for (path, response) in site {
+        match *response {
+            Response::Content { content, gzip, css, modified, alias } => {
                 let fields = types[usize::from(css)];
                 let mut forms = vec![form(Coding::Identity, fields, body(&mut w, &[content]))];
                 let gzip = gzip.map(|gzip| body(&mut w, &[0x1f, gzip]));
@@ -42,7 +42,7 @@ fn written(site: &Site) -> Vec<u8> {
                 let entry = NewEntry { modified, target, ..resource(path.as_bytes(), &forms) };
                 w.entry(&entry).expect("valid");
             }
-            Answer::Moved { to, permanent, query, fields } => {
+            Response::Moved { to, permanent, query, fields } => {
                 let target = format!("/{to}");
                 let entry = NewEntry {
                     kind: EntryKind::Redirect,
@@ -61,11 +61,11 @@ fn written(site: &Site) -> Vec<u8> {
 }
 
 /// Returns the aspects in which two responses differ.
-fn model(old: &Answer, new: &Answer) -> Aspects {
+fn model(old: &Response, new: &Response) -> Aspects {
     match (old, new) {
         (
-            Answer::Content { content, gzip, css, modified, alias },
-            Answer::Content {
+            Response::Content { content, gzip, css, modified, alias },
+            Response::Content {
                 content: content_2,
                 gzip: gzip_2,
                 css: css_2,
@@ -81,8 +81,8 @@ fn model(old: &Answer, new: &Answer) -> Aspects {
             ..Aspects::default()
         },
         (
-            Answer::Moved { to, permanent, query, fields },
-            Answer::Moved { to: to_2, permanent: permanent_2, query: query_2, fields: fields_2 },
+            Response::Moved { to, permanent, query, fields },
+            Response::Moved { to: to_2, permanent: permanent_2, query: query_2, fields: fields_2 },
         ) => Aspects {
             status: permanent != permanent_2,
             target: to != to_2,
@@ -91,12 +91,12 @@ fn model(old: &Answer, new: &Answer) -> Aspects {
             ..Aspects::default()
         },
         (
-            Answer::Content { gzip: _, alias: _, modified, .. },
-            Answer::Moved { query, fields, .. },
+            Response::Content { gzip: _, alias: _, modified, .. },
+            Response::Moved { query, fields, .. },
         )
         | (
-            Answer::Moved { query, fields, .. },
-            Answer::Content { gzip: _, alias: _, modified, .. },
+            Response::Moved { query, fields, .. },
+            Response::Content { gzip: _, alias: _, modified, .. },
         ) => Aspects {
             kind: true,
             status: true,
@@ -110,20 +110,20 @@ fn model(old: &Answer, new: &Answer) -> Aspects {
     }
 }
 
-fn answers() -> impl Strategy<Value = Answer> {
+fn responses() -> impl Strategy<Value = Response> {
     let content = (0..3u8, prop::option::of(0..2u8), any::<bool>(), prop::option::of(0..2i64));
     prop_oneof![
         3 => (content, any::<bool>()).prop_map(|((content, gzip, css, modified), alias)| {
-            Answer::Content { content, gzip, css, modified, alias }
+            Response::Content { content, gzip, css, modified, alias }
         }),
         1 => (0..2u8, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-            |(to, permanent, query, fields)| Answer::Moved { to, permanent, query, fields }
+            |(to, permanent, query, fields)| Response::Moved { to, permanent, query, fields }
         ),
     ]
 }
 
 fn sites() -> impl Strategy<Value = Site> {
-    prop::collection::btree_map("/[a-f]", answers(), 0..6)
+    prop::collection::btree_map("/[a-f]", responses(), 0..6)
 }
 
 type Found = Vec<(String, bool, bool, Aspects)>;

@@ -413,7 +413,7 @@ fn slots_lead_nowhere() {
 /// A slot leads to another entry's record: the path in the record differs, and the result is "no
 /// such entry".
 #[test]
-fn a_slot_that_leads_to_another_entry_gives_no_answer() {
+fn a_slot_that_leads_to_another_entry_gives_no_response() {
     let bytes = site();
     let layout = Layout::open(&bytes).expect("sound");
     let archive = layout.view(&bytes);

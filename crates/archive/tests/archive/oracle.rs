@@ -4,7 +4,7 @@
 //!
 //! | Byte | Meaning |
 //! |---|---|
-//! | 0 | edits of a sound archive: its answers stay the same or become errors |
+//! | 0 | edits of a sound archive: its responses stay the same or become errors |
 //! | 1 | edits, after which all checks are made right again: errors or answers in bounds |
 //! | 2, 3 | the same of an archive with pages of errors, old assets and code |
 //! | any other | the rest is the file |

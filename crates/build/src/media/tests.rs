@@ -172,7 +172,7 @@ fn a_character_across_the_end_of_the_window() {
 }
 
 proptest! {
-    /// However a stream is cut, the answer is that of the whole.
+    /// However a stream is cut, the response is that of the whole.
     #[test]
     fn utf8_check_agrees_with_the_standard_library(
         text in "\\PC{0,40}",

@@ -33,13 +33,13 @@ struct Site {
     folder: PathBuf,
     earlier: Vec<u8>,
     also: Globs,
-    plain: BTreeMap<Vec<u8>, Answer>,
+    plain: BTreeMap<Vec<u8>, Response>,
     whole: Vec<[Vec<u8>; 2]>,
 }
 
 /// The data of an entry in an archive, except its position.
 #[derive(Debug, PartialEq)]
-struct Answer {
+struct Response {
     kind: EntryKind,
     status: u16,
     target: Option<Vec<u8>>,
@@ -90,37 +90,37 @@ fn check_new(site: &Site, earlier: &Archive<'_>, new: &[u8], keep: u16) {
     let layout = Layout::open(new).expect("an archive");
     let new = layout.view(new);
     let (ages, ages_before) = (new.previous().expect("sound"), earlier.previous().expect("read"));
-    let mut answers = answers(&new);
-    for (path, answer) in &site.plain {
-        assert_eq!(answers.remove(path).as_ref(), Some(answer), "{}", path.escape_ascii());
+    let mut responses = responses(&new);
+    for (path, response) in &site.plain {
+        assert_eq!(responses.remove(path).as_ref(), Some(response), "{}", path.escape_ascii());
         assert_eq!(ages.age(path), None, "{}", path.escape_ascii());
     }
-    assert_eq!(answers.len(), ages.len());
-    for (path, answer) in answers {
+    assert_eq!(responses.len(), ages.len());
+    for (path, response) in responses {
         let before = ages_before.age(&path).unwrap_or(0);
         assert_eq!(ages.age(&path), Some(before + 1), "{}", path.escape_ascii());
         assert!(before < keep, "{}", path.escape_ascii());
         let mut scratch = Scratch::new();
         let entry = earlier.find(&path, &mut scratch).expect("read").expect("found");
-        assert_eq!((answer.kind, answer.status), (EntryKind::Resource, 200));
-        assert!(answer.forms.iter().all(|form| form.body.is_some()));
-        assert_eq!(answer, self::answer(earlier, &entry).expect("read"));
+        assert_eq!((response.kind, response.status), (EntryKind::Resource, 200));
+        assert!(response.forms.iter().all(|form| form.body.is_some()));
+        assert_eq!(response, self::response(earlier, &entry).expect("read"));
     }
     let generated = new.shared_for(Role::Generated).expect("written");
     assert!(generated.full.starts_with(b"Cache-Control: no-store\r\n"));
 }
 
-fn answers(archive: &Archive<'_>) -> BTreeMap<Vec<u8>, Answer> {
-    let mut answers = BTreeMap::new();
+fn responses(archive: &Archive<'_>) -> BTreeMap<Vec<u8>, Response> {
+    let mut responses = BTreeMap::new();
     let mut entries = archive.entries();
     while let Some(entry) = entries.next_entry().expect("sound") {
-        let answer = answer(archive, &entry).expect("sound");
-        assert_eq!(answers.insert(entry.path().to_vec(), answer), None);
+        let response = response(archive, &entry).expect("sound");
+        assert_eq!(responses.insert(entry.path().to_vec(), response), None);
     }
-    answers
+    responses
 }
 
-fn answer(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<Answer, Damage> {
+fn response(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<Response, Damage> {
     let digests = archive.digests()?;
     let mut forms = Vec::new();
     for form in entry.representations() {
@@ -135,7 +135,7 @@ fn answer(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<Answer, Damage> {
             body: body.map(<[u8]>::to_vec),
         });
     }
-    Ok(Answer {
+    Ok(Response {
         kind: entry.kind(),
         status: entry.status(),
         target: entry.target().map(<[u8]>::to_vec),
@@ -162,7 +162,7 @@ impl Site {
         let (plain, whole) = (BTreeMap::new(), Vec::new());
         let mut site = Site { folder, earlier, also, plain, whole };
         let (_, plain) = site.build(&[], KEEP_MAX, true).expect("an archive");
-        site.plain = answers(&Layout::open(&plain).expect("an archive").view(&plain));
+        site.plain = responses(&Layout::open(&plain).expect("an archive").view(&plain));
         let layout = Layout::open(&site.earlier).expect("an archive");
         for (keep, taken) in (0..).zip(TAKEN) {
             let build = |also| site.build(&[layout.view(&site.earlier)], keep, also);

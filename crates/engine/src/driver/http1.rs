@@ -11,7 +11,7 @@ use pinion_http::request::RequestHead;
 
 use super::ended_exchanges::take_http1_end;
 use super::raw;
-use crate::app::{App, Event, OwnAnswer};
+use crate::app::{App, Event, OwnResponse};
 use crate::backend::Slot;
 use crate::buffers::Buffers;
 use crate::conn::{Conn, Protocol};
@@ -265,22 +265,22 @@ fn send_last<A: App>(
     let in_clear = matches!(conn.protocol, Protocol::Handshake);
     core.end(slot, remaining);
     let queued_bytes = core.queued_bytes(slot);
-    let answer = page(app);
-    let status = answer.status;
-    let PreparedBody::Bytes(body) = answer.body else { unreachable!("a page is bytes") };
+    let response = page(app);
+    let status = response.status;
+    let PreparedBody::Bytes(body) = response.body else { unreachable!("a page is bytes") };
     let WorkerCore { conns, tails, buffers, .. } = core;
     let Buffers { outputs, pool, .. } = buffers;
     let conn = conns.get(slot);
     let tail = if in_clear { tails.bare_line() } else { tails.line(conn.listener()) };
     let output = outputs.of(&mut conn.link.output);
-    let room = HEAD_FIXED_BYTES + encode::prepared_bytes(&answer) + tail.len();
+    let room = HEAD_FIXED_BYTES + encode::prepared_bytes(&response) + tail.len();
     let wrote = output.append(pool, room, |out| {
-        encode::prepared(out, &answer, ConnectionFields::Close, tail);
+        encode::prepared(out, &response, ConnectionFields::Close, tail);
     });
     if !wrote || !(head_only || output.append_bytes(pool, body)) {
         core.overloaded(slot);
     }
     let body_bytes = if head_only { 0 } else { body.len() as u64 };
     let bytes = core.queued_bytes(slot) - queued_bytes;
-    app.answered(core.address(slot), OwnAnswer { status, peer, body_bytes, bytes });
+    app.answered(core.address(slot), OwnResponse { status, peer, body_bytes, bytes });
 }

@@ -55,7 +55,7 @@ pub(crate) fn look<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input
             let unknown = RefusedRequest::default();
             http1::send_page(app, core, slot, Refusal::Version.status(), &unknown);
         }
-        PeerPreface::Tls => http1::refuse_with(app, core, slot, page::answer_to_tls),
+        PeerPreface::Tls => http1::refuse_with(app, core, slot, page::response_to_tls),
     }
 }
 

@@ -13,7 +13,7 @@ use pinion_http::refusal::{Refusal, RefusedRequest};
 use pinion_http::request::RequestHead;
 
 use crate::address::Address;
-use crate::app::{App, Event, OwnAnswer};
+use crate::app::{App, Event, OwnResponse};
 use crate::backend::Slot;
 use crate::ending::WorkerEnding;
 use crate::exchange::state::{Carrier, ExchangeStage, ExchangeState};
@@ -123,7 +123,7 @@ pub(crate) fn refuse<A: App>(
         stream.begin(state);
         stream.ended = end;
     });
-    answer_page(app, core, slot, id, refusal.status(), request);
+    respond_with_page(app, core, slot, id, refusal.status(), request);
 }
 
 /// Checks the actions of the application on an event and moves the exchange on.
@@ -139,7 +139,7 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot
             ExchangeStage::Open if !stream.state.waiting => {
                 let status = if stream.fits() { 500 } else { Refusal::ContentTooLarge.status() };
                 let request = stream.state.refused_request();
-                return answer_page(app, core, slot, id, status, &request);
+                return respond_with_page(app, core, slot, id, status, &request);
             }
             ExchangeStage::Broken | ExchangeStage::Aborted => return cut(app, core, slot, id),
             ExchangeStage::Head | ExchangeStage::Refused => return,
@@ -302,7 +302,7 @@ fn content_refused<A: App>(
         app.exchange(Event::Gone(why), &mut Exchange { core, slot, carrier });
     }
     match stage {
-        ExchangeStage::Open => answer_page(app, core, slot, id, refusal.status(), &request),
+        ExchangeStage::Open => respond_with_page(app, core, slot, id, refusal.status(), &request),
         _ => cut(app, core, slot, id),
     }
 }
@@ -320,7 +320,7 @@ pub(crate) fn give_up_unread<A: App>(app: &mut A, core: &mut WorkerCore, slot: S
         let carrier = Carrier::Stream(id);
         app.exchange(Event::Gone(Gone::Overload), &mut Exchange { core, slot, carrier });
     }
-    answer_page(app, core, slot, id, 503, &request);
+    respond_with_page(app, core, slot, id, 503, &request);
 }
 
 /// Informs the application, once for each exchange with a complete request, that the peer sends no
@@ -395,7 +395,7 @@ fn cut<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: u32) {
 
 /// Responds to an exchange with the page of a status.
 #[cold]
-fn answer_page<A: App>(
+fn respond_with_page<A: App>(
     app: &mut A,
     core: &mut WorkerCore,
     slot: Slot,
@@ -419,7 +419,7 @@ fn answer_page<A: App>(
     let status = page.status;
     let mut address = core.address(slot);
     address.exchange = id;
-    app.answered(address, OwnAnswer { status, peer, body_bytes, bytes });
+    app.answered(address, OwnResponse { status, peer, body_bytes, bytes });
     finish(core, slot, id);
 }
 

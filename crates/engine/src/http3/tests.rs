@@ -49,7 +49,7 @@ const UPLOAD: (u32, usize) = (1 << 20, QUIC_STREAM_WINDOW_BYTES as usize + 1_000
 
 /// An application whose responses have this many bytes.
 #[derive(Default)]
-struct Answers {
+struct Responses {
     content_bytes: usize,
     /// The address of a request whose content is not read yet.
     unread: Option<Address>,
@@ -60,7 +60,7 @@ struct Answers {
     floods: usize,
 }
 
-impl App for Answers {
+impl App for Responses {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         match event {
             Event::Head(_) if self.content_bytes == UPLOAD.1 => {
@@ -104,7 +104,7 @@ impl App for Answers {
 
 /// A worker and its client, which run in turn.
 struct Pair {
-    worker: Worker<Epoll, Answers>,
+    worker: Worker<Epoll, Responses>,
     runtime: Runtime,
     client: Endpoint,
 }
@@ -126,7 +126,7 @@ impl Pair {
         };
         let shared = Arc::new(SharedByWorkers::new(1, &settings, Vec::new(), endpoints));
         let epoll = Epoll::new(Vec::new()).expect("epoll");
-        let app = Answers { content_bytes, ..Answers::default() };
+        let app = Responses { content_bytes, ..Responses::default() };
         let mut worker = Worker::new(0, epoll, app, Arc::new(settings), shared);
         worker.open_endpoints().expect("an endpoint");
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -297,7 +297,7 @@ fn frames_that_leave_behind_a_shut_window_give_more_time() {
 /// A server that stops does not extend its deadline for a client that is gone, because it has other
 /// clients.
 #[test]
-fn the_last_answer_has_one_deadline() {
+fn the_last_response_has_one_deadline() {
     let (mut pair, _connection, slot) = Pair::answering(OPEN);
     pair.stop(slot);
     assert!(!pair.outlasts_deadline(slot), "nothing was acknowledged");
@@ -305,7 +305,7 @@ fn the_last_answer_has_one_deadline() {
 }
 
 #[test]
-fn acknowledgements_of_the_last_answer_give_more_time() {
+fn acknowledgements_of_the_last_response_give_more_time() {
     let (mut pair, _connection, slot) = Pair::answering(OPEN);
     pair.stop(slot);
     pair.time_passes(slot);
@@ -399,8 +399,8 @@ fn who_shakes_hands_as_the_server_begins_to_stop_is_served() {
     let (mut sender, mut receiver) = pair.turns(connection.open_bi()).expect("a stream");
     pair.turns(sender.write_all(REQUEST)).expect("written");
     sender.finish().expect("open");
-    let answer = pair.turns(receiver.read_to_end(OPEN.1 * 2)).expect("an answer");
-    assert!(answer.len() > OPEN.1);
+    let response = pair.turns(receiver.read_to_end(OPEN.1 * 2)).expect("an answer");
+    assert!(response.len() > OPEN.1);
 }
 
 /// The refusal of each such stream takes a few bytes, and no memory for the rest of the connection

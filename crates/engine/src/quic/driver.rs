@@ -345,8 +345,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         place.brought = 0;
         let endpoint = &mut endpoints[place.endpoint];
         while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(answer) = endpoint.tell(place.handle, event) {
-                connection.handle_event(answer);
+            if let Some(response) = endpoint.tell(place.handle, event) {
+                connection.handle_event(response);
             }
         }
         let sent = endpoint.transmit(place.handle, connection, now);

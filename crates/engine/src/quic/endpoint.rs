@@ -226,7 +226,7 @@ impl ListenerEndpoint {
         // It would not be sent again.
         self.blocked.take_if(|(blocked, ..)| *blocked == handle);
         if !is_drained {
-            let _no_answer = self.endpoint.handle_event(handle, EndpointEvent::drained());
+            let _no_response = self.endpoint.handle_event(handle, EndpointEvent::drained());
         }
     }
 

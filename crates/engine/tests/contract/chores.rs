@@ -92,7 +92,7 @@ impl App for Clerk {
 }
 
 /// Returns the content of the response to a request.
-fn answer(io: Io, path: &str) -> String {
+fn response(io: Io, path: &str) -> String {
     let socket = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
     let at = local_address(&socket).expect("an address");
     let settings = ListenerSettings::plain(Protocol::Http(Protocols::ALL));
@@ -117,7 +117,7 @@ fn answer(io: Io, path: &str) -> String {
 #[test]
 fn applications_of_two_workers_hear_each_other() {
     for io in [Io::Epoll, Io::Uring] {
-        let heard = answer(io, "/other");
+        let heard = response(io, "/other");
         assert!(["asked 0, heard by 1", "asked 1, heard by 0"].contains(&&*heard), "{heard}");
     }
 }
@@ -125,7 +125,7 @@ fn applications_of_two_workers_hear_each_other() {
 #[test]
 fn alarms_wake_their_worker_on_real_clocks() {
     for io in [Io::Epoll, Io::Uring] {
-        let heard = answer(io, "/alarm");
+        let heard = response(io, "/alarm");
         assert!(["asked 0, heard by 0", "asked 1, heard by 1"].contains(&&*heard), "{heard}");
     }
 }

@@ -9,8 +9,8 @@ use crate::on_both;
 use crate::support::{TestServer, UPLOAD_MAX_BYTES, read_response};
 
 /// Returns the content of a chunked response, after which the connection ends.
-fn chunks_of(answer: &[u8]) -> String {
-    let text = String::from_utf8_lossy(answer).into_owned();
+fn chunks_of(response: &[u8]) -> String {
+    let text = String::from_utf8_lossy(response).into_owned();
     let (head, chunks) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text}"));
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
     assert!(head.contains("\r\nTransfer-Encoding: chunked\r\n"), "{text}");
@@ -41,9 +41,9 @@ fn trailers_come_in_and_go_out() {
             stream.write_all(&[*byte]).unwrap();
             std::thread::sleep(Duration::from_micros(200));
         }
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        assert_eq!(chunks_of(&answer), expected);
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).unwrap();
+        assert_eq!(chunks_of(&response), expected);
         let none = server.exchange(&chunked_post("/count", "2\r\nhi\r\n0\r\n\r\n"));
         assert_eq!(chunks_of(&none), "7\r\n2 bytes\r\n0\r\n\r\n");
     });
@@ -63,22 +63,22 @@ fn trailers_are_as_strict_as_a_head() {
             (many.as_str(), "431 "),
         ] {
             let request = chunked_post("/count", &format!("0\r\n{section}\r\n\r\n"));
-            let answer = String::from_utf8(server.exchange(&request)).unwrap();
-            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{section}: {answer}");
+            let response = String::from_utf8(server.exchange(&request)).unwrap();
+            assert!(response.starts_with(&format!("HTTP/1.1 {status}")), "{section}: {response}");
             assert_eq!(server.gone.recv_timeout(Duration::from_secs(10)), Ok(Gone::Refused));
         }
     });
 }
 
 #[test]
-fn an_answer_that_is_not_chunked_has_no_trailers() {
+fn a_response_that_is_not_chunked_has_no_trailers() {
     on_both(|server| {
         // `/echo` ends with the received trailers; a response to HTTP/1.0 cannot have trailers.
         let mut stream = server.connect();
         stream.write_all(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi").unwrap();
         assert_eq!(read_response(&mut stream).1, b"hi");
-        let answer = server.exchange(b"POST /count HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi");
-        assert!(answer.ends_with(b"\r\n\r\n2 bytes"), "{}", String::from_utf8_lossy(&answer));
+        let response = server.exchange(b"POST /count HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi");
+        assert!(response.ends_with(b"\r\n\r\n2 bytes"), "{}", String::from_utf8_lossy(&response));
     });
 }
 
@@ -101,9 +101,9 @@ fn the_end_of_content_needs_no_want() {
                 stream.write_all(&request[..cut]).unwrap();
                 std::thread::sleep(Duration::from_millis(2));
                 stream.write_all(&request[cut..]).unwrap();
-                let mut answer = Vec::new();
-                stream.read_to_end(&mut answer).unwrap();
-                assert_eq!(chunks_of(&answer), at_once, "cut at {cut}");
+                let mut response = Vec::new();
+                stream.read_to_end(&mut response).unwrap();
+                assert_eq!(chunks_of(&response), at_once, "cut at {cut}");
             }
         }
         let with_length = b"POST /five HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\
@@ -154,11 +154,11 @@ fn a_handler_may_allow_more_content_or_less() {
             }
             assert_eq!(head, "HTTP/1.1 100 Continue\r\n\r\n", "{path}, {bytes} bytes");
             stream.write_all(&vec![b'x'; bytes as usize]).unwrap();
-            let mut answer = Vec::new();
-            stream.read_to_end(&mut answer).unwrap();
+            let mut response = Vec::new();
+            stream.read_to_end(&mut response).unwrap();
             let text = format!("{bytes} bytes");
             let expected = format!("{:x}\r\n{text}\r\n0\r\n\r\n", text.len());
-            assert_eq!(chunks_of(&answer), expected, "{path}");
+            assert_eq!(chunks_of(&response), expected, "{path}");
         }
         let (_, head) = ask(&server, "/hello", u64::MAX);
         assert!(head.starts_with("HTTP/1.1 200 OK"), "no content is needed for it: {head}");

@@ -16,7 +16,7 @@ use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 
 use crate::plain::connect;
-use crate::support::answer;
+use crate::support::response;
 
 /// Reports the received requests: the letter of the client, and the number of bytes of a stream.
 pub(crate) struct Reader {
@@ -70,7 +70,7 @@ impl App for Reader {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         if let Event::Head(head) = event {
             self.tell(head.target.path[1], 1);
-            exchange.prepared(&answer(b""), None);
+            exchange.prepared(&response(b""), None);
         }
     }
 
@@ -101,8 +101,8 @@ fn before_others(io: Io, protocol: Protocol, word: fn(u8) -> Vec<u8>) -> usize {
         let mut stream = connect(at);
         stream.write_all(&word(letter)).expect("send");
         assert_eq!(next().0, letter);
-        let mut answers = stream.try_clone().expect("a socket");
-        std::thread::spawn(move || answers.read_to_end(&mut Vec::new()));
+        let mut responses = stream.try_clone().expect("a socket");
+        std::thread::spawn(move || responses.read_to_end(&mut Vec::new()));
         stream
     };
     let mut floods: Vec<TcpStream> = (0..FLOODS).map(|_| client(b'f')).collect();

@@ -1,9 +1,9 @@
 //! The same contract over HTTP/2: the handlers are those of HTTP/1, and the client is the
 //! [strict](crate::strict) one.
 
-mod answers;
 mod content;
 mod ending;
+mod responses;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -121,8 +121,8 @@ fn chunked_comes_in_and_goes_out_chunked() {
     on_both(|server| {
         let request = b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\
             Connection: close\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nT: v\r\n\r\n";
-        let answer = String::from_utf8(server.exchange(request)).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let response = String::from_utf8(server.exchange(request)).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
         assert!(head.contains("Transfer-Encoding: chunked"), "{head}");
         assert_eq!(body, "5\r\nhello\r\n6\r\n world\r\n0\r\nT: v\r\n\r\n");
     });
@@ -131,11 +131,11 @@ fn chunked_comes_in_and_goes_out_chunked() {
 #[test]
 fn an_http_1_0_client_gets_a_stream_until_close() {
     on_both(|server| {
-        let answer = server.exchange(b"GET /fill HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-        let at = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-        let head = String::from_utf8_lossy(&answer[..at]);
+        let response = server.exchange(b"GET /fill HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+        let at = response.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let head = String::from_utf8_lossy(&response[..at]);
         assert!(!head.contains("chunked") && head.contains("Connection: close"), "{head}");
-        assert_eq!(answer.len() - at - 4, 1 << 20);
+        assert_eq!(response.len() - at - 4, 1 << 20);
     });
 }
 
@@ -205,9 +205,9 @@ fn a_message_for_an_exchange_does_not_reach_the_stream_it_became() {
         read_response(&mut stream);
         server.post(server.next_waiting(), "too late");
         stream.write_all(b"post").unwrap();
-        let mut answer = [0; 14];
-        stream.read_exact(&mut answer).unwrap();
-        assert_eq!(&answer, b"from a thread\n");
+        let mut response = [0; 14];
+        stream.read_exact(&mut response).unwrap();
+        assert_eq!(&response, b"from a thread\n");
     });
 }
 
@@ -249,7 +249,7 @@ fn patience_may_be_endless() {
 }
 
 #[test]
-fn an_aborted_or_short_answer_never_looks_complete() {
+fn an_aborted_or_short_response_never_looks_complete() {
     on_both(|server| {
         for path in ["/abort", "/short"] {
             let mut stream = server.connect();
@@ -263,7 +263,7 @@ fn an_aborted_or_short_answer_never_looks_complete() {
 
 /// The written bytes are sent, and the end of the content is not.
 #[test]
-fn an_answer_that_is_cut_short_has_what_was_written() {
+fn a_response_that_is_cut_short_has_what_was_written() {
     on_both(|server| {
         let received = |request: &str| {
             let mut stream = server.connect();
@@ -273,11 +273,11 @@ fn an_answer_that_is_cut_short_has_what_was_written() {
             stream.read_to_end(&mut received).unwrap();
             String::from_utf8(received).unwrap()
         };
-        let answer = received("GET /cut HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert!(answer.contains("\r\nContent-Length: 100\r\n"), "{answer}");
-        assert!(answer.ends_with("\r\n\r\nonly this, to be cut"), "{answer}");
-        let answer = received("GET /cut-chunks HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert!(answer.ends_with("\r\n\r\nb\r\n, to be cut\r\n"), "{answer}");
+        let response = received("GET /cut HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(response.contains("\r\nContent-Length: 100\r\n"), "{response}");
+        assert!(response.ends_with("\r\n\r\nonly this, to be cut"), "{response}");
+        let response = received("GET /cut-chunks HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(response.ends_with("\r\n\r\nb\r\n, to be cut\r\n"), "{response}");
         // If the end of the connection is the end of the content, it must not end in an orderly
         // way.
         let mut stream = server.connect();
@@ -288,7 +288,7 @@ fn an_answer_that_is_cut_short_has_what_was_written() {
 }
 
 #[test]
-fn a_handler_hears_that_its_own_answer_was_wrong() {
+fn a_handler_hears_that_its_own_response_was_wrong() {
     on_both(|server| {
         for path in ["/long", "/beyond", "/endless-file", "/behind-files", "/too-many-files"] {
             let mut stream = server.connect();
@@ -304,8 +304,8 @@ fn a_handler_hears_that_its_own_answer_was_wrong() {
 #[test]
 fn a_handler_that_forgets_to_answer_answers_500() {
     on_both(|server| {
-        let answer = server.exchange(b"GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert!(answer.starts_with(b"HTTP/1.1 500 "), "{}", String::from_utf8_lossy(&answer));
+        let response = server.exchange(b"GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(response.starts_with(b"HTTP/1.1 500 "), "{}", String::from_utf8_lossy(&response));
     });
 }
 
@@ -416,15 +416,15 @@ fn an_exchange_hears_that_its_client_sends_no_more() {
 fn a_byte_stream_hears_of_threads_and_the_clock_and_can_be_cut() {
     on_both(|server| {
         let mut stream = connect(server.raw);
-        let mut answer = [0; 14];
+        let mut response = [0; 14];
         stream.write_all(b"post").unwrap();
-        stream.read_exact(&mut answer).unwrap();
-        assert_eq!(&answer, b"from a thread\n");
+        stream.read_exact(&mut response).unwrap();
+        assert_eq!(&response, b"from a thread\n");
         stream.write_all(b"wait").unwrap();
-        stream.read_exact(&mut answer[..5]).unwrap();
-        assert_eq!(answer[..5], big()[7..12]);
+        stream.read_exact(&mut response[..5]).unwrap();
+        assert_eq!(response[..5], big()[7..12]);
         stream.write_all(b"abort").unwrap();
-        assert_eq!(stream.read(&mut answer).unwrap_or(0), 0, "what was queued is not sent");
+        assert_eq!(stream.read(&mut response).unwrap_or(0), 0, "what was queued is not sent");
     });
 }
 

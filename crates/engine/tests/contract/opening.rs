@@ -7,7 +7,7 @@ use crate::on_both;
 use crate::support::{TestServer, connect, read_response};
 
 /// Sends `bytes`, this many at a time, and returns all received bytes until the end.
-fn answer_to(server: &TestServer, bytes: &[u8], at_a_time: usize) -> String {
+fn response_to(server: &TestServer, bytes: &[u8], at_a_time: usize) -> String {
     let mut stream = server.connect();
     stream.set_nodelay(true).unwrap();
     for part in bytes.chunks(at_a_time) {
@@ -17,9 +17,9 @@ fn answer_to(server: &TestServer, bytes: &[u8], at_a_time: usize) -> String {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    let mut answer = Vec::new();
-    let _reset = stream.read_to_end(&mut answer);
-    String::from_utf8(answer).unwrap()
+    let mut response = Vec::new();
+    let _reset = stream.read_to_end(&mut response);
+    String::from_utf8(response).unwrap()
 }
 
 #[test]
@@ -27,11 +27,11 @@ fn tls_on_a_plain_port_is_told_so() {
     on_both(|server| {
         for at_a_time in [1, 2, 100] {
             let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
-            let answer = answer_to(&server, hello, at_a_time);
-            assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
-            assert!(answer.contains("\r\nContent-Type: text/plain"), "{answer}");
-            assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
-            assert!(answer.contains("This port speaks plain HTTP"), "{answer}");
+            let response = response_to(&server, hello, at_a_time);
+            assert!(response.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{response}");
+            assert!(response.contains("\r\nContent-Type: text/plain"), "{response}");
+            assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
+            assert!(response.contains("This port speaks plain HTTP"), "{response}");
         }
     });
 }
@@ -61,8 +61,8 @@ fn a_request_that_begins_like_http_2_is_a_request() {
             for method in ["P", "PR", "PRI", "POST"] {
                 let request =
                     format!("{method} /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-                let answer = answer_to(&server, request.as_bytes(), at_a_time);
-                assert!(answer.ends_with("hello world!\n"), "{method}: {answer}");
+                let response = response_to(&server, request.as_bytes(), at_a_time);
+                assert!(response.ends_with("hello world!\n"), "{method}: {response}");
             }
         }
     });

@@ -21,21 +21,21 @@ fn chunked(pieces: &[Vec<u8>]) -> Vec<u8> {
     pieces.iter().flat_map(chunk).collect()
 }
 
-fn split(answer: &[u8]) -> (String, &[u8]) {
-    let at = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
-    (String::from_utf8(answer[..at].to_vec()).expect("text"), &answer[at..])
+fn split(response: &[u8]) -> (String, &[u8]) {
+    let at = response.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
+    (String::from_utf8(response[..at].to_vec()).expect("text"), &response[at..])
 }
 
 #[test]
 fn files_and_shared_bytes_go_out_in_order() {
     on_both(|server| {
         let request = b"GET /pieces HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-        let answer = server.exchange(request);
-        let (head, content) = split(&answer);
+        let response = server.exchange(request);
+        let (head, content) = split(&response);
         assert!(head.contains("\r\nTransfer-Encoding: chunked\r\n"), "{head}");
         assert!(content == [chunked(&pieces()).as_slice(), b"0\r\n\r\n"].concat());
-        let answer = server.exchange(b"GET /pieces HTTP/1.0\r\n\r\n");
-        assert!(split(&answer).1 == pieces().concat());
+        let response = server.exchange(b"GET /pieces HTTP/1.0\r\n\r\n");
+        assert!(split(&response).1 == pieces().concat());
         let head_only =
             server.exchange(b"HEAD /pieces HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         assert!(split(&head_only).1.is_empty());
@@ -48,9 +48,9 @@ fn a_slow_reader_gets_the_whole_file() {
         let mut stream = server.connect();
         stream.write_all(b"GET /pieces HTTP/1.0\r\n\r\n").unwrap();
         std::thread::sleep(Duration::from_millis(100));
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        assert!(split(&answer).1 == pieces().concat());
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).unwrap();
+        assert!(split(&response).1 == pieces().concat());
     });
 }
 
@@ -63,13 +63,13 @@ fn a_file_that_breaks_never_looks_complete() {
             for version in ["HTTP/1.0\r\n\r\n", "HTTP/1.1\r\nHost: a\r\n\r\n"] {
                 let mut stream = server.connect();
                 stream.write_all(format!("GET {path} {version}").as_bytes()).unwrap();
-                let mut answer = Vec::new();
-                let ended = stream.read_to_end(&mut answer).map_err(|error| error.kind());
+                let mut response = Vec::new();
+                let ended = stream.read_to_end(&mut response).map_err(|error| error.kind());
                 assert_eq!(ended, Err(ErrorKind::ConnectionReset), "{path} {version}");
                 let expected =
                     if version.contains("1.0") { pieces().concat() } else { chunked(&pieces()) };
-                if !answer.is_empty() {
-                    let (_, content) = split(&answer);
+                if !response.is_empty() {
+                    let (_, content) = split(&response);
                     assert!(content.len() < expected.len() && expected.starts_with(content));
                 }
                 let why = server.gone.recv_timeout(Duration::from_secs(10));

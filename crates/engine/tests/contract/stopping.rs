@@ -23,9 +23,9 @@ fn what_never_ends_comes_to_a_good_end() {
         for (stream, end) in
             [(&mut old, "\ntick\nbye\n"), (&mut stream, "tick\n\r\n4\r\nbye\n\r\n0\r\n\r\n")]
         {
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).expect("an orderly end");
-            assert!(answer.ends_with(end) && answer.matches("bye").count() == 1, "{answer}");
+            let mut response = String::new();
+            stream.read_to_string(&mut response).expect("an orderly end");
+            assert!(response.ends_with(end) && response.matches("bye").count() == 1, "{response}");
         }
         let mut rest = String::new();
         raw.read_to_string(&mut rest).expect("an orderly end");

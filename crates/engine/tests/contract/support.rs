@@ -96,7 +96,7 @@ impl Handlers {
     fn begin(&mut self, path: &[u8], framing: Framing, exchange: &mut Exchange<'_>) {
         let none = || std::iter::empty::<Field<'_>>();
         match path {
-            b"/hello" | b"/big" | b"/hints" | b"/stopping" => self.answer_at_once(path, exchange),
+            b"/hello" | b"/big" | b"/hints" | b"/stopping" => self.respond_at_once(path, exchange),
             b"/echo" => {
                 *self.job(exchange) = Job::Echo;
                 let length = if let Framing::Length(bytes) = framing { Some(bytes) } else { None };
@@ -160,9 +160,9 @@ impl Handlers {
     }
 
     /// Handles paths with a complete response.
-    fn answer_at_once(&self, path: &[u8], exchange: &mut Exchange<'_>) {
+    fn respond_at_once(&self, path: &[u8], exchange: &mut Exchange<'_>) {
         match path {
-            b"/hello" => exchange.prepared(&answer(b"hello world!\n"), None),
+            b"/hello" => exchange.prepared(&response(b"hello world!\n"), None),
             b"/big" => {
                 let pieces = [Piece::Archive(ArchiveRange { offset: 0, bytes: BIG_BYTES as u64 })];
                 let prepared = Prepared {
@@ -175,11 +175,11 @@ impl Handlers {
             b"/hints" => {
                 let link = Field { name: b"Link", value: b"</a.css>; rel=preload" };
                 exchange.interim(103, std::iter::once(link));
-                exchange.prepared(&answer(b"hinted\n"), None);
+                exchange.prepared(&response(b"hinted\n"), None);
             }
             _ => {
                 let text = if exchange.is_stopping() { "stopping\n" } else { "serving\n" };
-                exchange.prepared(&answer(text.as_bytes()), None);
+                exchange.prepared(&response(text.as_bytes()), None);
             }
         }
     }
@@ -288,7 +288,7 @@ impl Handlers {
             exchange.body_limit(max);
             return exchange.want(u64::MAX);
         }
-        exchange.prepared(&answer(text.as_bytes()), None);
+        exchange.prepared(&response(text.as_bytes()), None);
     }
 
     fn fill(&mut self, exchange: &mut Exchange<'_>) {
@@ -307,7 +307,7 @@ impl Handlers {
     }
 }
 
-pub(crate) fn answer(body: &'static [u8]) -> Prepared<'static> {
+pub(crate) fn response(body: &'static [u8]) -> Prepared<'static> {
     Prepared {
         shared: SharedFields::h1(b"Content-Type: text/plain\r\n"),
         content_length: Some(body.len() as u64),
@@ -337,7 +337,7 @@ impl App for Handlers {
             Event::BodyEnd(trailers) => self.body_end(&trailers, exchange),
             Event::InputEnd => {
                 if let Job::UntilInputEnd = self.job(exchange) {
-                    exchange.prepared(&answer(b"no more\n"), None);
+                    exchange.prepared(&response(b"no more\n"), None);
                 }
             }
             Event::Writable => self.fill(exchange),
@@ -350,7 +350,7 @@ impl App for Handlers {
                     exchange.write(Slice::Copied(b"tick\n"));
                     exchange.wait(Some(10));
                 }
-                _ => exchange.prepared(&answer(b"late\n"), None),
+                _ => exchange.prepared(&response(b"late\n"), None),
             },
             Event::Stopping => {
                 if let Job::Endless = self.job(exchange) {
@@ -529,9 +529,9 @@ impl TestServer {
         let mut stream = self.connect();
         stream.write_all(request).expect("send");
         let _ = stream.shutdown(std::net::Shutdown::Write);
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
-        answer
+        let mut response = Vec::new();
+        let _ = stream.read_to_end(&mut response);
+        response
     }
 }
 

@@ -140,7 +140,7 @@ pub(crate) struct Request {
 
 /// The expected response.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     /// Interim responses, then the final head up to the `Connection` field.
     pub(crate) start: Vec<u8>,
     /// The `Connection` field.
@@ -150,10 +150,10 @@ pub(crate) struct Answer {
     pub(crate) closes: bool,
 }
 
-impl Answer {
+impl Response {
     /// Returns the response to the same request with HEAD.
-    pub(crate) fn of_head(self) -> Answer {
-        Answer { body: Body::Plain(Vec::new()), ..self }
+    pub(crate) fn of_head(self) -> Response {
+        Response { body: Body::Plain(Vec::new()), ..self }
     }
 
     /// Returns the approximate length in bytes.
@@ -279,7 +279,7 @@ impl Request {
 
     /// Returns the expected response if this is the `nth` request of its connection, counted from
     /// 1.
-    pub(crate) fn answer(&self, nth: u32, settings: &WorkerSettings) -> Answer {
+    pub(crate) fn response(&self, nth: u32, settings: &WorkerSettings) -> Response {
         let id = self.id;
         let bytes = self.size as usize;
         match self.kind {
@@ -312,9 +312,9 @@ impl Request {
                 // All written bytes are sent before the connection ends.
                 let is_cut = self.kind == Kind::Cut;
                 let body = if is_cut { Body::Plain } else { Body::Broken };
-                Answer { start, connection, body: body(pattern(id, 9)), closes: true }
+                Response { start, connection, body: body(pattern(id, 9)), closes: true }
             }
-            Kind::Upgrade => Answer {
+            Kind::Upgrade => Response {
                 start: b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n\
                     Connection: upgrade\r\n\r\n"
                     .to_vec(),
@@ -331,7 +331,7 @@ impl Request {
         body: Vec<u8>,
         nth: u32,
         settings: &WorkerSettings,
-    ) -> Answer {
+    ) -> Response {
         let old = matches!(self.version, Version::Old | Version::OldStays);
         let mut start = Vec::new();
         if self.expects && (self.kind.sums() || self.kind == Kind::Hasty) {
@@ -344,10 +344,10 @@ impl Request {
         start.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
         let (connection, closes) = self.connection(nth, settings);
         let body = if self.head_only { Vec::new() } else { body };
-        Answer { start, connection, body: Body::Plain(body), closes }
+        Response { start, connection, body: Body::Plain(body), closes }
     }
 
-    fn streamed(&self, body: Vec<u8>, nth: u32, settings: &WorkerSettings) -> Answer {
+    fn streamed(&self, body: Vec<u8>, nth: u32, settings: &WorkerSettings) -> Response {
         let mut start = Vec::new();
         if self.expects {
             start.extend_from_slice(CONTINUE);
@@ -370,7 +370,7 @@ impl Request {
             () if length || old => Body::Plain(body),
             () => Body::Chunked(body, trailers),
         };
-        Answer { start, connection, body, closes }
+        Response { start, connection, body, closes }
     }
 
     /// Returns the `Connection` field of the response, and whether the connection ends.
@@ -396,7 +396,7 @@ impl Request {
 }
 
 /// Returns the last response of a connection that the server ends: an error page.
-pub(crate) fn page(status: u16) -> Answer {
+pub(crate) fn page(status: u16) -> Response {
     let page = pinion_http::page::page(status, pinion_http::page::ErrorFormat::Html);
     let reason = pinion_http::status::reason(status);
     let mut start = format!("HTTP/1.1 {status} {reason}\r\n").into_bytes();
@@ -404,7 +404,7 @@ pub(crate) fn page(status: u16) -> Answer {
     start.extend_from_slice(b"Content-Type: ");
     start.extend_from_slice(page.content_type);
     start.extend_from_slice(format!("\r\nContent-Length: {}\r\n", page.body.len()).as_bytes());
-    Answer {
+    Response {
         start,
         connection: CLOSE.to_vec(),
         body: Body::Plain(page.body.to_vec()),

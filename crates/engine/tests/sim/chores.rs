@@ -195,9 +195,9 @@ fn one_wakes_the_other<const READINESS: bool>() {
         }
     };
     let heard = |client| {
-        let mut answer = Vec::new();
-        network.read(client, usize::MAX, &mut answer);
-        String::from_utf8(answer).expect("text")
+        let mut response = Vec::new();
+        network.read(client, usize::MAX, &mut response);
+        String::from_utf8(response).expect("text")
     };
     ask(&mut worker, a, "/a");
     assert_eq!(heard(a), "");

@@ -332,7 +332,7 @@ proptest! {
 /// If the application aborts or the client leaves, no response looks complete, and the encoder is
 /// free again.
 #[test]
-fn an_answer_that_is_given_up_never_looks_complete() {
+fn a_response_that_is_given_up_never_looks_complete() {
     let text = || Act::Write(b"some words and some words ".repeat(300));
     for multiplexed in [false, true] {
         for coding in ["gzip", "br"] {

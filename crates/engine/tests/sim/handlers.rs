@@ -177,18 +177,18 @@ impl Handlers {
         self.begins(key, exchange.is_stopping());
         match kind {
             Kind::Small | Kind::Unread => {
-                answer(exchange, &pattern(id, size as usize));
+                response(exchange, &pattern(id, size as usize));
                 self.done(key);
             }
             Kind::Hasty => {
                 exchange.want(u64::MAX);
-                answer(exchange, &pattern(id, size as usize));
+                response(exchange, &pattern(id, size as usize));
                 self.done(key);
             }
             Kind::Hints => {
                 let link = Field { name: b"Link", value: b"</a.css>; rel=preload" };
                 exchange.interim(103, std::iter::once(link));
-                answer(exchange, &pattern(id, size as usize));
+                response(exchange, &pattern(id, size as usize));
                 self.done(key);
             }
             Kind::Mapped => {
@@ -396,7 +396,7 @@ impl Handlers {
             Some(Job::Echo) => exchange.end(no_fields()),
             Some(
                 Job::Sum { content, .. } | Job::Exact { content, .. } | Job::Nagged { content },
-            ) => answer(exchange, sum_of(content, &trailers).as_bytes()),
+            ) => response(exchange, sum_of(content, &trailers).as_bytes()),
             // A request without content gets no event of its end, unless it was chunked.
             _ => panic!("the end of content that nobody reads"),
         }
@@ -409,13 +409,13 @@ impl Handlers {
         match self.jobs.get_mut(&key) {
             Some(Job::Showered { left, .. }) if *left > 1 => *left -= 1,
             Some(Job::Showered { id, .. }) => {
-                answer(exchange, &pattern(*id, 20));
+                response(exchange, &pattern(*id, 20));
                 self.done(key);
             }
             Some(Job::Sum { .. }) => exchange.want(SIP_BYTES),
             Some(Job::Nagged { .. }) => self.post_later(NAG_AFTER_MS, exchange),
             Some(Job::Posted { id }) => {
-                answer(exchange, &pattern(*id, 20));
+                response(exchange, &pattern(*id, 20));
                 self.done(key);
             }
             // A worker that was delayed delivers messages before it checks deadlines.
@@ -444,7 +444,7 @@ impl App for Handlers {
             }
             Event::Deadline => match self.jobs.get(&key) {
                 Some(Job::Deadline { id }) => {
-                    answer(exchange, &pattern(*id, 20));
+                    response(exchange, &pattern(*id, 20));
                     self.done(key);
                 }
                 _ => {
@@ -456,7 +456,7 @@ impl App for Handlers {
             Event::Refused(refusal) => {
                 // The client gets the same response from the application and from the engine.
                 if key.1.wrapping_add(u64::from(key.2 / 2)).is_multiple_of(2) {
-                    let page = page::answer(
+                    let page = page::response(
                         refusal.status(),
                         page::ErrorFormat::Html,
                         page::BUILT_IN_FIELDS,
@@ -549,7 +549,7 @@ fn ok(bytes: u64) -> Prepared<'static> {
     }
 }
 
-fn answer(exchange: &mut Exchange<'_>, body: &[u8]) {
+fn response(exchange: &mut Exchange<'_>, body: &[u8]) {
     let prepared = Prepared { body: PreparedBody::Bytes(body), ..ok(body.len() as u64) };
     exchange.prepared(&prepared, None);
 }

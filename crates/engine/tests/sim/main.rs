@@ -91,14 +91,14 @@ fn seeds() {
     });
     let totals = totals.into_inner().expect("no panic");
     assert!(totals.complaints.is_empty(), "{}", totals.complaints.join("\n"));
-    let is_used = totals.answers > 0 && totals.multiplexed > 0 && totals.over_quic > 0;
+    let is_used = totals.responses > 0 && totals.multiplexed > 0 && totals.over_quic > 0;
     assert!(is_used, "a simulation without an answer shows nothing");
 }
 
 /// The sums of the runs of many seeds.
 #[derive(Default)]
 struct Totals {
-    answers: u64,
+    responses: u64,
     multiplexed: u64,
     over_quic: u64,
     complaints: Vec<String>,
@@ -110,7 +110,7 @@ impl Totals {
     fn add(&mut self, seed: u64, outcome: Result<Summary, String>) -> bool {
         match outcome {
             Ok(summary) => {
-                self.answers += summary.answers;
+                self.responses += summary.responses;
                 self.multiplexed += summary.multiplexed;
                 self.over_quic += summary.over_quic;
             }

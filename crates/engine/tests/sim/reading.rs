@@ -1,7 +1,7 @@
 //! Compares the received bytes of a client with the model, byte for byte. Only two things are open:
 //! which of several correct dates a response has, and where chunks begin and end.
 
-use crate::ask::{Answer, Body, CLOSE, CONTINUE, page};
+use crate::ask::{Body, CLOSE, CONTINUE, Response, page};
 
 const DATE_BYTES: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
 
@@ -32,7 +32,7 @@ pub(crate) struct Allowed {
 
 /// Reads the responses of one connection.
 pub(crate) struct Reader {
-    answers: Vec<Answer>,
+    responses: Vec<Response>,
     allowed: Allowed,
     /// Responses that were read in full.
     pub(crate) complete: usize,
@@ -42,24 +42,24 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(answers: Vec<Answer>, allowed: Allowed) -> Self {
-        Self { answers, allowed, complete: 0, over: false, at: 0 }
+    pub(crate) fn new(responses: Vec<Response>, allowed: Allowed) -> Self {
+        Self { responses, allowed, complete: 0, over: false, at: 0 }
     }
 
     /// Returns the number of expected responses.
     pub(crate) fn expected(&self) -> usize {
-        self.answers.len()
+        self.responses.len()
     }
 
     /// Returns the number of responses that a well-behaved client must get. An aborted response
     /// also discards earlier ones that were not read before it was requested.
     pub(crate) fn needed(&self, in_turn: bool) -> usize {
         let broken =
-            |answer: &Answer| matches!(answer.body, Body::Broken(_) | Body::BrokenChunks(_));
-        match (self.answers.last().is_some_and(broken), in_turn) {
-            (true, true) => self.answers.len() - 1,
+            |response: &Response| matches!(response.body, Body::Broken(_) | Body::BrokenChunks(_));
+        match (self.responses.last().is_some_and(broken), in_turn) {
+            (true, true) => self.responses.len() - 1,
             (true, false) => 0,
-            (false, _) => self.answers.len(),
+            (false, _) => self.responses.len(),
         }
     }
 
@@ -75,12 +75,12 @@ impl Reader {
             if self.over {
                 return Err(format!("{} bytes behind the last answer: {}", rest.len(), show(rest)));
             }
-            let Some(answer) = self.answers.get(self.complete) else {
+            let Some(response) = self.responses.get(self.complete) else {
                 return self.look_for_page(rest, "an answer to a request never sent", &was_right);
             };
-            match match_answer(answer, &answer.connection, rest, &was_right) {
+            match match_response(response, &response.connection, rest, &was_right) {
                 Match::Whole(bytes) => {
-                    self.over = answer.closes;
+                    self.over = response.closes;
                     self.complete += 1;
                     self.at += bytes;
                     continue;
@@ -90,7 +90,7 @@ impl Reader {
                     if !self.allowed.any_may_close {
                         return self.look_for_page(rest, &why, &was_right);
                     }
-                    match match_answer(answer, CLOSE, rest, &was_right) {
+                    match match_response(response, CLOSE, rest, &was_right) {
                         Match::Whole(bytes) => {
                             self.over = true;
                             self.complete += 1;
@@ -118,15 +118,15 @@ impl Reader {
         instead: &str,
         was_right: &dyn Fn(i64) -> bool,
     ) -> Result<(), String> {
-        let expected = self.answers.get(self.complete);
-        let interim = expected.is_some_and(|answer| answer.start.starts_with(CONTINUE));
+        let expected = self.responses.get(self.complete);
+        let interim = expected.is_some_and(|response| response.start.starts_with(CONTINUE));
         for &status in &self.allowed.pages {
-            let mut answer = page(status);
+            let mut response = page(status);
             if interim && rest.starts_with(CONTINUE) {
                 // The interim response came too late for the requested content.
-                answer.start.splice(0..0, CONTINUE.iter().copied());
+                response.start.splice(0..0, CONTINUE.iter().copied());
             }
-            match match_answer(&answer, &answer.connection, rest, was_right) {
+            match match_response(&response, &response.connection, rest, was_right) {
                 Match::Whole(bytes) if bytes == rest.len() => {
                     self.at += bytes;
                     self.over = true;
@@ -140,14 +140,14 @@ impl Reader {
     }
 }
 
-fn match_answer(
-    answer: &Answer,
+fn match_response(
+    response: &Response,
     connection: &[u8],
     received: &[u8],
     was_right: &dyn Fn(i64) -> bool,
 ) -> Match {
-    let mut expected = answer.start.clone();
-    let dated = !matches!(answer.body, Body::Stream(_));
+    let mut expected = response.start.clone();
+    let dated = !matches!(response.body, Body::Stream(_));
     expected.extend_from_slice(connection);
     let mut at = match match_bytes(&expected, received) {
         Match::Whole(bytes) => bytes,
@@ -159,7 +159,7 @@ fn match_answer(
             other => return other,
         };
     }
-    let body = match_body(&answer.body, &received[at..]);
+    let body = match_body(&response.body, &received[at..]);
     if let Match::Whole(bytes) = body { Match::Whole(at + bytes) } else { body }
 }
 
@@ -262,9 +262,9 @@ const RIGHT: fn(usize, i64) -> bool = |_, second| second == SECOND;
 
 #[test]
 fn a_reader_finds_what_is_wrong() {
-    let answers = || vec![page(404)];
+    let responses = || vec![page(404)];
     let whole = {
-        let mut whole = answers()[0].start.clone();
+        let mut whole = responses()[0].start.clone();
         whole.extend_from_slice(CLOSE);
         whole.extend_from_slice(b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n");
         whole.extend_from_slice(
@@ -273,20 +273,20 @@ fn a_reader_finds_what_is_wrong() {
         whole
     };
     for until in 0..whole.len() {
-        let mut reader = Reader::new(answers(), Allowed::default());
+        let mut reader = Reader::new(responses(), Allowed::default());
         reader.look(&whole[..until], &RIGHT).expect("a part is no error");
         assert_eq!(reader.complete, 0);
         let mut wrong = whole.clone();
         wrong[until] ^= 0x80;
-        let mut reader = Reader::new(answers(), Allowed::default());
+        let mut reader = Reader::new(responses(), Allowed::default());
         assert!(reader.look(&wrong, &RIGHT).is_err(), "byte {until} was changed unnoticed");
     }
-    let mut reader = Reader::new(answers(), Allowed::default());
+    let mut reader = Reader::new(responses(), Allowed::default());
     reader.look(&whole, &RIGHT).expect("right");
     assert_eq!((reader.complete, reader.over), (1, true));
     assert!(reader.look(&[&whole[..], b"H"].concat(), &RIGHT).is_err(), "a byte too much");
     let late =
-        Reader::new(answers(), Allowed::default()).look(&whole, &|_, second| second > SECOND);
+        Reader::new(responses(), Allowed::default()).look(&whole, &|_, second| second > SECOND);
     assert!(late.is_err(), "a date that was never right");
 }
 

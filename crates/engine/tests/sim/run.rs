@@ -30,7 +30,7 @@ pub(crate) struct Summary {
     /// Fallible operations of the kernel.
     pub(crate) operations: u64,
     /// Responses that clients have read in full.
-    pub(crate) answers: u64,
+    pub(crate) responses: u64,
     /// Responses over HTTP/2 among them.
     pub(crate) multiplexed: u64,
     /// Responses over HTTP/3 among them.
@@ -144,7 +144,7 @@ impl<const READINESS: bool> Run<READINESS> {
         Ok(Summary {
             digest: self.network.digest(),
             operations: self.network.operations(),
-            answers: self.actors.iter().map(|actor| actor.plan.reader.complete as u64).sum(),
+            responses: self.actors.iter().map(|actor| actor.plan.reader.complete as u64).sum(),
             multiplexed: self.multiplexing.iter().map(http2::Actor::whole).sum(),
             over_quic: self.quic.iter().map(http3::Actor::whole).sum(),
             floods: self.worker.app().floods,

@@ -6,7 +6,7 @@ use pinion_engine::quic::config::QuicConfig;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_engine::stepped::SimulatedQuic;
 
-use crate::ask::{Answer, Body, Kind, Request, Version, page, pattern};
+use crate::ask::{Body, Kind, Request, Response, Version, page, pattern};
 use crate::client::{Ending, Pace, Plan};
 use crate::http2;
 use crate::http3;
@@ -178,8 +178,8 @@ impl Scenario {
         }
     }
 
-    fn connect(random: &mut Random, answer_bytes: usize) -> Connect {
-        let few = answer_bytes < 3000;
+    fn connect(random: &mut Random, response_bytes: usize) -> Connect {
+        let few = response_bytes < 3000;
         Connect {
             listener: HTTP,
             window_bytes: *random.pick(&[if few { 1 } else { 200 }, 3000, 64_000, 400_000]),
@@ -228,7 +228,7 @@ impl Scenario {
         let content = pattern(id, random.part_of(20_000, 700));
         let mut script = Script { wire: content.clone(), ..Script::default() };
         script.ends.push(content.len());
-        script.answers.push(Answer {
+        script.responses.push(Response {
             start: b"".to_vec(),
             connection: b"".to_vec(),
             body: Body::Stream(content),
@@ -259,7 +259,7 @@ impl Scenario {
             let (bytes, status) = random.pick(REFUSED);
             script.wire.extend_from_slice(bytes);
             script.ends.push(script.wire.len());
-            script.answers.push(page(*status));
+            script.responses.push(page(*status));
         }
         let pace = pace(random);
         self.plan_of(random, script, Ending::Stays, pace, Vec::new())
@@ -282,7 +282,7 @@ impl Scenario {
             script.wire.extend_from_slice(sent);
             script.ends.push(script.wire.len());
             let page = page(408);
-            script.answers.push(if sent.starts_with(b"HEAD ") { page.of_head() } else { page });
+            script.responses.push(if sent.starts_with(b"HEAD ") { page.of_head() } else { page });
         }
         let pace = pace(random);
         self.plan_of(random, script, Ending::Stays, pace, Vec::new())
@@ -301,9 +301,9 @@ impl Scenario {
         }
         let any_may_close = self.drain_after_ms.is_some();
         let allowed = Allowed { pages, any_may_close };
-        let answer_bytes = script.answers.iter().map(Answer::bytes).sum();
+        let response_bytes = script.responses.iter().map(Response::bytes).sum();
         Plan {
-            connect: Self::connect(random, answer_bytes),
+            connect: Self::connect(random, response_bytes),
             starts_after_ms: random.part_of(5000, 900) as u64,
             wire: script.wire,
             ends: script.ends,
@@ -312,7 +312,7 @@ impl Scenario {
             ending,
             drip: None,
             closed_within_ms: None,
-            reader: Reader::new(script.answers, allowed),
+            reader: Reader::new(script.responses, allowed),
         }
     }
 }
@@ -383,7 +383,7 @@ const REFUSED: &[(&[u8], u16)] = &[
 struct Script {
     wire: Vec<u8>,
     ends: Vec<usize>,
-    answers: Vec<Answer>,
+    responses: Vec<Response>,
     last: Option<Kind>,
 }
 
@@ -394,13 +394,13 @@ impl Script {
         self.wire.extend_from_slice(&head);
         self.wire.extend_from_slice(&content);
         self.ends.push(self.wire.len());
-        self.answers.push(request.answer(self.answers.len() as u32 + 1, settings));
+        self.responses.push(request.response(self.responses.len() as u32 + 1, settings));
         self.last = Some(request.kind);
         self.is_over()
     }
 
     fn is_over(&self) -> bool {
-        self.answers.last().is_some_and(|answer| answer.closes)
+        self.responses.last().is_some_and(|response| response.closes)
     }
 }
 

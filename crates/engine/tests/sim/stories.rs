@@ -9,7 +9,7 @@ use pinion_engine::limits::{
 use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped::Stepped;
 
-use crate::ask::{Answer, Body, CLOSE, Kind, Request, Version, page, pattern};
+use crate::ask::{Body, CLOSE, Kind, Request, Response, Version, page, pattern};
 use crate::client::{Drip, Ending, Pace, Plan};
 use crate::handlers::Handlers;
 use crate::outcome;
@@ -38,12 +38,12 @@ fn request(kind: Kind, size: u64, content: usize) -> Request {
 /// Returns the plan of a client that sends `requests` at once.
 fn plan(requests: &[Request], window_bytes: usize, ending: Ending) -> Plan {
     let settings = settings_of_listeners();
-    let (mut wire, mut ends, mut answers) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut wire, mut ends, mut responses) = (Vec::new(), Vec::new(), Vec::new());
     for (nth, request) in (1..).zip(requests) {
         let (head, content) = request.wire();
         wire.extend([head, content].concat());
         ends.push(wire.len());
-        answers.push(request.answer(nth, &settings));
+        responses.push(request.response(nth, &settings));
     }
     Plan {
         connect: Connect { listener: 0, window_bytes, local: false, protected: false },
@@ -55,7 +55,7 @@ fn plan(requests: &[Request], window_bytes: usize, ending: Ending) -> Plan {
         ending,
         drip: None,
         closed_within_ms: None,
-        reader: Reader::new(answers, Allowed::default()),
+        reader: Reader::new(responses, Allowed::default()),
     }
 }
 
@@ -112,7 +112,7 @@ fn a_stream_that_nobody_reads_is_closed_in_time() {
 }
 
 #[test]
-fn a_large_answer_may_take_longer_than_an_idle_connection_lives() {
+fn a_large_response_may_take_longer_than_an_idle_connection_lives() {
     told(&Faults::default(), || {
         let mut slow = plan(&[request(Kind::Mapped, 200_000, 0)], 3000, Ending::Leaves);
         slow.pace = Pace { send_bytes: usize::MAX, read_bytes: 1000, gap_ms: 2000 };
@@ -144,14 +144,14 @@ fn an_exchange_that_is_refused_in_the_middle_ends_once() {
         // The head is sent already when the error occurs, so the response must end early.
         let start = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n".to_vec();
         let body = Body::BrokenChunks(pattern(4, 300));
-        let answer = Answer { start, connection: Vec::new(), body, closes: true };
-        plan.reader = Reader::new(vec![answer], Allowed::default());
+        let response = Response { start, connection: Vec::new(), body, closes: true };
+        plan.reader = Reader::new(vec![response], Allowed::default());
         vec![plan]
     });
 }
 
 #[test]
-fn a_deadline_taken_back_by_an_answer_does_not_end_the_send_of_it() {
+fn a_deadline_taken_back_by_a_response_does_not_end_the_send_of_it() {
     told(&Faults::default(), || {
         // The handler of the second request sets a deadline and responds before it; the responses
         // wait for a client that reads now and then.
@@ -169,9 +169,9 @@ fn lingering_lets_a_refusal_arrive() {
         plan.wire = [&b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"[..], &[b'x'; 20_000]].concat();
         plan.ends = vec![plan.wire.len()];
         plan.pace = Pace { send_bytes: 1500, read_bytes: usize::MAX, gap_ms: 10 };
-        let answer = page(400);
-        assert_eq!(answer.connection, CLOSE);
-        plan.reader = Reader::new(vec![answer], Allowed::default());
+        let response = page(400);
+        assert_eq!(response.connection, CLOSE);
+        plan.reader = Reader::new(vec![response], Allowed::default());
         vec![plan]
     });
 }
@@ -455,14 +455,14 @@ fn a_client_that_asks_and_never_reads_is_closed_in_time() {
 }
 
 #[test]
-fn too_much_content_takes_no_answer_back() {
+fn too_much_content_takes_no_response_back() {
     told_often(5, &late(), || {
         let mut unread = request(Kind::Unread, 10, 1_200_000);
         unread.chunks = Some(vec![60_000; 20]);
         let mut plan = plan(&[unread.clone()], 3000, Ending::Stays);
-        let answer = unread.answer(1, &settings_of_listeners());
-        let answer = Answer { closes: true, ..answer };
-        plan.reader = Reader::new(vec![answer], Allowed::default());
+        let response = unread.response(1, &settings_of_listeners());
+        let response = Response { closes: true, ..response };
+        plan.reader = Reader::new(vec![response], Allowed::default());
         vec![plan]
     });
 }
@@ -590,10 +590,10 @@ fn nobody_is_cut_because_the_worker_was_held_up() {
         network.hold_up(10 * IDLE_TIMEOUT_MS);
         pass(&mut worker, 60);
         for client in clients {
-            let mut answer = Vec::new();
-            network.read(client, usize::MAX, &mut answer);
+            let mut response = Vec::new();
+            network.read(client, usize::MAX, &mut response);
             let facts = network.facts(client);
-            assert!(answer.starts_with(b"HTTP/1.1 200 "), "{client:?}: {facts:?}");
+            assert!(response.starts_with(b"HTTP/1.1 200 "), "{client:?}: {facts:?}");
         }
     }
     for seed in 0..30 {

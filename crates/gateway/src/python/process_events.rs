@@ -203,7 +203,7 @@ impl Python {
                     if let ChildFrame::GivenBack(numbers) = frame {
                         let taken = numbers.iter().filter_map(|it| take_not_started(requests, it));
                         given_back.extend(taken);
-                        self.note_answer(&mut link);
+                        self.note_response(&mut link);
                         continue;
                     }
                     wants_channel |= matches!(frame, ChildFrame::WantChannel);

@@ -80,7 +80,7 @@ impl Python {
     }
 
     /// Records that the event loop of a process has answered.
-    pub(super) fn note_answer(&mut self, link: &mut ProcessLink) {
+    pub(super) fn note_response(&mut self, link: &mut ProcessLink) {
         if link.asked_ms.take().is_some() {
             let AppProcess { app, number } = &link.process;
             app.queue.set_unblocked(*number);

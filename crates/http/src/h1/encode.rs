@@ -45,25 +45,25 @@ pub enum BodyLength {
 #[inline]
 pub fn prepared(
     out: &mut Vec<u8>,
-    answer: &Prepared<'_>,
+    response: &Prepared<'_>,
     connection: ConnectionFields,
     tail: &[u8],
 ) {
-    out.extend_from_slice(status_line_h1(answer.status));
-    out.extend_from_slice(answer.shared.h1);
-    if answer.has_rare_fields() {
-        rare_fields(out, answer);
+    out.extend_from_slice(status_line_h1(response.status));
+    out.extend_from_slice(response.shared.h1);
+    if response.has_rare_fields() {
+        rare_fields(out, response);
     }
-    own_fields(out, answer);
+    own_fields(out, response);
     finish(out, connection, tail);
 }
 
 /// Bytes of a ready answer's own that its head may need, beside lines of a bounded length.
 #[inline]
 #[must_use]
-pub fn prepared_bytes(answer: &Prepared<'_>) -> usize {
-    let rare = if answer.has_rare_fields() { answer.rare_bytes() } else { 0 };
-    answer.shared.h1.len() + answer.etag.map_or(0, <[u8]>::len) + rare
+pub fn prepared_bytes(response: &Prepared<'_>) -> usize {
+    let rare = if response.has_rare_fields() { response.rare_bytes() } else { 0 };
+    response.shared.h1.len() + response.etag.map_or(0, <[u8]>::len) + rare
 }
 
 /// Appends the head of a dynamic answer, blank line included.
@@ -166,11 +166,15 @@ pub fn decimal(out: &mut Vec<u8>, mut value: u64) {
 
 /// Appends the fields of the representation itself: `ETag`, `Last-Modified`, `Content-Length`.
 #[inline]
-fn own_fields(out: &mut Vec<u8>, answer: &Prepared<'_>) {
-    match (answer.etag.and_then(<[u8]>::as_array), answer.last_modified, answer.content_length) {
+fn own_fields(out: &mut Vec<u8>, response: &Prepared<'_>) {
+    match (
+        response.etag.and_then(<[u8]>::as_array),
+        response.last_modified,
+        response.content_length,
+    ) {
         (Some(tag), Some(time), Some(bytes)) => archived_fields(out, tag, time, bytes),
         (_, time, bytes) => {
-            if let Some(tag) = answer.etag {
+            if let Some(tag) = response.etag {
                 out.extend_from_slice(b"ETag: \"");
                 out.extend_from_slice(tag);
                 out.extend_from_slice(b"\"\r\n");
@@ -241,8 +245,8 @@ fn keep_alive(out: &mut Vec<u8>, timeout_seconds: u32, max_requests: Option<u32>
 }
 
 #[cold]
-fn rare_fields(out: &mut Vec<u8>, answer: &Prepared<'_>) {
-    if let Some(location) = answer.location {
+fn rare_fields(out: &mut Vec<u8>, response: &Prepared<'_>) {
+    if let Some(location) = response.location {
         out.extend_from_slice(b"Location: ");
         out.extend_from_slice(location.path);
         if let Some(query) = location.query {
@@ -252,9 +256,9 @@ fn rare_fields(out: &mut Vec<u8>, answer: &Prepared<'_>) {
         out.extend_from_slice(b"\r\n");
     }
     for (name, value) in [
-        (&b"Content-Type: "[..], answer.content_type),
-        (b"Content-Location: ", answer.content_location),
-        (b"Allow: ", answer.allow),
+        (&b"Content-Type: "[..], response.content_type),
+        (b"Content-Location: ", response.content_location),
+        (b"Allow: ", response.allow),
     ] {
         if let Some(value) = value {
             out.extend_from_slice(name);
@@ -262,7 +266,7 @@ fn rare_fields(out: &mut Vec<u8>, answer: &Prepared<'_>) {
             out.extend_from_slice(b"\r\n");
         }
     }
-    if let Some(range) = answer.content_range {
+    if let Some(range) = response.content_range {
         out.extend_from_slice(b"Content-Range: ");
         content_range(out, range);
         out.extend_from_slice(b"\r\n");

@@ -179,7 +179,7 @@ impl<S: Default> Session<S> {
         if self.whereabouts(header.stream) == Whereabouts::Idle {
             return Err(ErrorCode::ProtocolError.into());
         }
-        // Clients go on opening the window of an answer that has left already.
+        // Clients go on opening the window of a response that has left already.
         let is_window = header.kind == Kind::WindowUpdate;
         let budget = if is_window { Budget::Windows } else { Budget::Trifles };
         self.budgets.spend(budget, now_ms)?;
@@ -210,7 +210,7 @@ impl<S: Default> Session<S> {
         Ok(Event::Nothing)
     }
 
-    /// Acts upon the answer to a PING. Says whether one of ours was still to be answered by it.
+    /// Acts upon the response to a PING. Says whether one of ours was still to be answered by it.
     #[cold]
     fn ping_answered(&mut self, payload: [u8; 8], out: &mut Vec<u8>) -> bool {
         if payload == LEAVING_PING && self.leaving == Leaving::Announced {

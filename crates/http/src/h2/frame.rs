@@ -204,7 +204,7 @@ pub(super) fn settings_ack(out: &mut Vec<u8>) {
     FrameHeader { bytes: 0, kind: Kind::Settings, flags: flag::ACK, stream: 0 }.write(out);
 }
 
-/// Appends a PING or its answer (RFC 9113 §6.7).
+/// Appends a PING or its response (RFC 9113 §6.7).
 pub(super) fn ping(out: &mut Vec<u8>, flags: u8, payload: [u8; 8]) {
     FrameHeader { bytes: 8, kind: Kind::Ping, flags, stream: 0 }.write(out);
     out.extend_from_slice(&payload);

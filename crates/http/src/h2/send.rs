@@ -208,7 +208,7 @@ impl<S: Default> Session<S> {
     }
 
     /// Sends GOAWAY (RFC 9113 §6.8). The first one asks the client to open no more streams, while
-    /// streams under way are still accepted; a second one, or the answer of the client, lets it
+    /// streams under way are still accepted; a second one, or the response of the client, lets it
     /// name the last of them.
     pub fn go_away(&mut self, out: &mut Vec<u8>) {
         match (self.phase, self.leaving) {

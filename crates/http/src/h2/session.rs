@@ -183,7 +183,7 @@ impl<S: Default> Session<S> {
         }
     }
 
-    /// Streams that are open: each is owed an answer, or the rest of one.
+    /// Streams that are open: each is owed a response, or the rest of one.
     #[must_use]
     pub fn open_streams(&self) -> usize {
         self.streams.len()

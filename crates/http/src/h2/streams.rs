@@ -26,11 +26,11 @@ pub(super) struct StreamSlot<S> {
     pub(super) content_left: Option<u64>,
     /// The client has ended its side.
     pub(super) peer_ended: bool,
-    /// The request was refused for its head: its answer is no work worth doing.
+    /// The request was refused for its head: its response is no work worth doing.
     pub(super) refused: bool,
     /// The request is an extended CONNECT (RFC 8441 §4).
     pub(super) is_tunnel: bool,
-    /// The last frame of the answer was given out.
+    /// The last frame of the response was given out.
     pub(super) ended: bool,
     /// The data of the engine.
     pub(super) own: S,

@@ -28,7 +28,7 @@ pub struct RequestStream {
     priority: Priority,
     /// The priority is from a frame, which the field does not change.
     prioritized: bool,
-    /// The request was refused for its head: its answer is no work worth doing.
+    /// The request was refused for its head: its response is no work worth doing.
     refused: bool,
     /// The request is an extended CONNECT (RFC 9220 §3).
     is_tunnel: bool,

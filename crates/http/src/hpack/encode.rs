@@ -5,8 +5,8 @@
 //!
 //! [`h1::encode`]: crate::h1::encode
 
-use super::answer;
 use super::form::CompressionForm;
+use super::response;
 use crate::field::Field;
 use crate::prepared::Prepared;
 
@@ -15,15 +15,15 @@ use crate::prepared::Prepared;
 /// `tail` holds fields that are the same for every response of a listener (`date`, `server`), in
 /// this form, rendered once a second.
 #[inline]
-pub fn prepared(out: &mut Vec<u8>, answer: &Prepared<'_>, tail: &[u8]) {
-    answer::prepared(CompressionForm::Hpack, out, answer, answer.shared.hpack, tail);
+pub fn prepared(out: &mut Vec<u8>, response: &Prepared<'_>, tail: &[u8]) {
+    response::prepared(CompressionForm::Hpack, out, response, response.shared.hpack, tail);
 }
 
 /// Returns the most bytes that [`prepared`] appends before the tail.
 #[inline]
 #[must_use]
-pub fn prepared_bytes(answer: &Prepared<'_>) -> usize {
-    answer::prepared_bytes(answer, answer.shared.hpack)
+pub fn prepared_bytes(response: &Prepared<'_>) -> usize {
+    response::prepared_bytes(response, response.shared.hpack)
 }
 
 /// Appends the field block of a dynamic answer; `length` is that of its content, if it is known.
@@ -37,10 +37,10 @@ pub fn head<'f>(
     length: Option<u64>,
     tail: &[u8],
 ) {
-    answer::status(CompressionForm::Hpack, out, status);
-    answer::fields(CompressionForm::Hpack, out, fields);
+    response::status(CompressionForm::Hpack, out, status);
+    response::fields(CompressionForm::Hpack, out, fields);
     if let Some(bytes) = length {
-        answer::content_length(CompressionForm::Hpack, out, bytes);
+        response::content_length(CompressionForm::Hpack, out, bytes);
     }
     out.extend_from_slice(tail);
 }
@@ -49,19 +49,19 @@ pub fn head<'f>(
 /// does not have (RFC 9113 §8.6). The same fields are left out as in [`head`].
 pub fn interim<'f>(out: &mut Vec<u8>, status: u16, fields: impl Iterator<Item = Field<'f>>) {
     debug_assert!(matches!(status, 100 | 102..=199));
-    answer::status(CompressionForm::Hpack, out, status);
-    answer::fields(CompressionForm::Hpack, out, fields);
+    response::status(CompressionForm::Hpack, out, status);
+    response::fields(CompressionForm::Hpack, out, fields);
 }
 
 /// Appends the field block of trailers. The same fields are left out as in [`head`].
 pub fn trailers<'f>(out: &mut Vec<u8>, fields: impl Iterator<Item = Field<'f>>) {
-    answer::fields(CompressionForm::Hpack, out, fields);
+    response::fields(CompressionForm::Hpack, out, fields);
 }
 
 /// Appends `:status`.
 #[inline]
 pub fn status(out: &mut Vec<u8>, status: u16) {
-    answer::status(CompressionForm::Hpack, out, status);
+    response::status(CompressionForm::Hpack, out, status);
 }
 
 /// Appends a field in its shortest form: the name in small letters, the value without white space
@@ -73,5 +73,5 @@ pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 /// Appends whole lines of HTTP/1 (`Name: value\r\n`…), without those that no other version may
 /// have.
 pub fn lines(out: &mut Vec<u8>, h1_lines: &[u8]) {
-    answer::lines(CompressionForm::Hpack, out, h1_lines);
+    response::lines(CompressionForm::Hpack, out, h1_lines);
 }

@@ -122,10 +122,10 @@ impl Encoder {
 
     /// Appends the field block of a prepared answer.
     #[inline]
-    pub fn prepared(&mut self, out: &mut Vec<u8>, answer: &Prepared<'_>, tail: Tail<'_>) {
+    pub fn prepared(&mut self, out: &mut Vec<u8>, response: &Prepared<'_>, tail: Tail<'_>) {
         match self.repeated() {
-            Some(repeated) => repeated.prepared(out, answer, tail),
-            None => encode::prepared(out, answer, tail.all),
+            Some(repeated) => repeated.prepared(out, response, tail),
+            None => encode::prepared(out, response, tail.all),
         }
     }
 

@@ -4,12 +4,11 @@
 //! the static table alone, so that a block can be rendered once and sent on any connection.
 //! [`encoder`] fills the table of the peer with the repeated fields of a connection: `entries`
 //! knows which entries the peer has, `repeated` their meaning. Both serve QPACK, too. `huffman`,
-//! `integer`, `string` and `answer` serve QPACK too ([`crate::qpack`]).
+//! `integer`, `string` and `response` serve QPACK too ([`crate::qpack`]).
 //!
 //! `table` is the dynamic table, and `static_table` has the tables that never change. `form` has
 //! the differences between HPACK and QPACK in a field line with a static table alone.
 
-pub(crate) mod answer;
 pub mod decoder;
 pub mod encode;
 pub mod encoder;
@@ -18,6 +17,7 @@ pub(crate) mod form;
 pub(crate) mod huffman;
 pub(crate) mod integer;
 pub(crate) mod repeated;
+pub(crate) mod response;
 pub(crate) mod static_table;
 pub(crate) mod string;
 pub(crate) mod table;

@@ -3,7 +3,7 @@
 use super::entries::{EntryNumber, EntryTable, NewField, NewName, PlainLine};
 use super::form::CompressionForm;
 use super::table::ENTRY_BYTES;
-use super::{answer, integer, string};
+use super::{integer, response, string};
 use crate::date::{self, DATE_BYTES, UnixSeconds};
 use crate::prepared::{Prepared, SharedFields};
 
@@ -73,7 +73,7 @@ struct File {
     length_entry: EntryNumber,
 }
 
-type Tag = [u8; answer::TAG_BYTES];
+type Tag = [u8; response::TAG_BYTES];
 
 const NO_FILE: File = File {
     tag: [0; _],
@@ -108,20 +108,20 @@ impl<T: EntryTable> Repeated<T> {
 
     /// Appends the fields of a prepared answer.
     #[inline]
-    pub(crate) fn prepared(&mut self, out: &mut Vec<u8>, answer: &Prepared<'_>, tail: Tail<'_>) {
-        answer::status(T::FORM, out, answer.status);
-        let shared = in_form(T::FORM, &answer.shared);
+    pub(crate) fn prepared(&mut self, out: &mut Vec<u8>, response: &Prepared<'_>, tail: Tail<'_>) {
+        response::status(T::FORM, out, response.status);
+        let shared = in_form(T::FORM, &response.shared);
         if shared.is_empty() {
-            answer::lines(T::FORM, out, answer.shared.h1);
+            response::lines(T::FORM, out, response.shared.h1);
         } else {
             self.block(out, shared);
         }
-        if answer.has_rare_fields() {
-            answer::rare_fields(T::FORM, out, answer);
+        if response.has_rare_fields() {
+            response::rare_fields(T::FORM, out, response);
         }
-        match answer.etag.and_then(<[u8]>::as_array) {
-            Some(tag) => self.file_fields(out, tag, answer),
-            None => answer::own_fields(T::FORM, out, answer),
+        match response.etag.and_then(<[u8]>::as_array) {
+            Some(tag) => self.file_fields(out, tag, response),
+            None => response::own_fields(T::FORM, out, response),
         }
         self.tail(out, tail);
     }
@@ -162,8 +162,8 @@ impl<T: EntryTable> Repeated<T> {
     /// Appends `etag`, `last-modified` and `content-length`. Those of a file that is asked for
     /// again become entries.
     #[inline]
-    fn file_fields(&mut self, out: &mut Vec<u8>, tag: &Tag, answer: &Prepared<'_>) {
-        let (position, is_known) = self.file(tag, answer.content_length.unwrap_or(NO_LENGTH));
+    fn file_fields(&mut self, out: &mut Vec<u8>, tag: &Tag, response: &Prepared<'_>) {
+        let (position, is_known) = self.file(tag, response.content_length.unwrap_or(NO_LENGTH));
         let File { tag_entry, length_entry, .. } = self.files[position];
         if !is_known {
             literal(T::FORM, out, b"etag", &quoted(tag));
@@ -171,12 +171,12 @@ impl<T: EntryTable> Repeated<T> {
             let entry = &mut self.files[position].tag_entry;
             insert(&mut self.table, out, b"etag", &quoted(tag), entry);
         }
-        if let Some(time) = answer.last_modified {
+        if let Some(time) = response.last_modified {
             self.time(out, time);
         }
-        let Some(content_length) = answer.content_length else { return };
+        let Some(content_length) = response.content_length else { return };
         if !is_known {
-            answer::content_length(T::FORM, out, content_length);
+            response::content_length(T::FORM, out, content_length);
         } else if !self.table.refer(out, length_entry) {
             let text = content_length.to_string();
             let entry = &mut self.files[position].length_entry;
@@ -317,8 +317,8 @@ fn in_form<'a>(form: CompressionForm, shared: &SharedFields<'a>) -> &'a [u8] {
 }
 
 /// Returns an entity tag in its quotes.
-fn quoted(tag: &Tag) -> [u8; answer::TAG_BYTES + 2] {
-    let mut text = [b'"'; answer::TAG_BYTES + 2];
+fn quoted(tag: &Tag) -> [u8; response::TAG_BYTES + 2] {
+    let mut text = [b'"'; response::TAG_BYTES + 2];
     text[1..=tag.len()].copy_from_slice(tag);
     text
 }

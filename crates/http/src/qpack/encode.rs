@@ -6,8 +6,8 @@
 //! [`h1::encode`]: crate::h1::encode
 
 use crate::field::Field;
-use crate::hpack::answer;
 use crate::hpack::form::CompressionForm;
+use crate::hpack::response;
 use crate::prepared::Prepared;
 
 /// The begin of every section: it needs no insertion, and its base is 0 (RFC 9204 §4.5.1).
@@ -18,16 +18,16 @@ pub const PREFIX: [u8; 2] = [0, 0];
 /// `tail` holds fields that are the same for every response of a listener (`date`, `server`), in
 /// this form, rendered once a second.
 #[inline]
-pub fn prepared(out: &mut Vec<u8>, answer: &Prepared<'_>, tail: &[u8]) {
+pub fn prepared(out: &mut Vec<u8>, response: &Prepared<'_>, tail: &[u8]) {
     out.extend_from_slice(&PREFIX);
-    answer::prepared(CompressionForm::Qpack, out, answer, answer.shared.qpack, tail);
+    response::prepared(CompressionForm::Qpack, out, response, response.shared.qpack, tail);
 }
 
 /// Returns the most bytes that [`prepared`] appends before the tail.
 #[inline]
 #[must_use]
-pub fn prepared_bytes(answer: &Prepared<'_>) -> usize {
-    answer::prepared_bytes(answer, answer.shared.qpack)
+pub fn prepared_bytes(response: &Prepared<'_>) -> usize {
+    response::prepared_bytes(response, response.shared.qpack)
 }
 
 /// Appends the field section of a dynamic answer; `length` is that of its content, if it is known.
@@ -42,10 +42,10 @@ pub fn head<'f>(
     tail: &[u8],
 ) {
     out.extend_from_slice(&PREFIX);
-    answer::status(CompressionForm::Qpack, out, status);
-    answer::fields(CompressionForm::Qpack, out, fields);
+    response::status(CompressionForm::Qpack, out, status);
+    response::fields(CompressionForm::Qpack, out, fields);
     if let Some(bytes) = length {
-        answer::content_length(CompressionForm::Qpack, out, bytes);
+        response::content_length(CompressionForm::Qpack, out, bytes);
     }
     out.extend_from_slice(tail);
 }
@@ -55,20 +55,20 @@ pub fn head<'f>(
 pub fn interim<'f>(out: &mut Vec<u8>, status: u16, fields: impl Iterator<Item = Field<'f>>) {
     debug_assert!(matches!(status, 100 | 102..=199));
     out.extend_from_slice(&PREFIX);
-    answer::status(CompressionForm::Qpack, out, status);
-    answer::fields(CompressionForm::Qpack, out, fields);
+    response::status(CompressionForm::Qpack, out, status);
+    response::fields(CompressionForm::Qpack, out, fields);
 }
 
 /// Appends the field section of trailers. The same fields are left out as in [`head`].
 pub fn trailers<'f>(out: &mut Vec<u8>, fields: impl Iterator<Item = Field<'f>>) {
     out.extend_from_slice(&PREFIX);
-    answer::fields(CompressionForm::Qpack, out, fields);
+    response::fields(CompressionForm::Qpack, out, fields);
 }
 
 /// Appends `:status`; the [`PREFIX`] must come before it.
 #[inline]
 pub fn status(out: &mut Vec<u8>, status: u16) {
-    answer::status(CompressionForm::Qpack, out, status);
+    response::status(CompressionForm::Qpack, out, status);
 }
 
 /// Appends a field in its shortest form: the name in small letters, the value without white space
@@ -80,5 +80,5 @@ pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 /// Appends whole lines of HTTP/1 (`Name: value\r\n`…), without those that no other version may
 /// have.
 pub fn lines(out: &mut Vec<u8>, h1_lines: &[u8]) {
-    answer::lines(CompressionForm::Qpack, out, h1_lines);
+    response::lines(CompressionForm::Qpack, out, h1_lines);
 }

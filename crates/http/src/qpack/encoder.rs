@@ -172,15 +172,15 @@ impl Encoder {
         &mut self,
         stream: u64,
         out: &mut Vec<u8>,
-        answer: &Prepared<'_>,
+        response: &Prepared<'_>,
         tail: Tail<'_>,
     ) {
         let Some(repeated) = self.repeated() else {
-            return encode::prepared(out, answer, tail.all);
+            return encode::prepared(out, response, tail.all);
         };
         let start = out.len();
         out.extend_from_slice(&encode::PREFIX);
-        repeated.prepared(out, answer, tail);
+        repeated.prepared(out, response, tail);
         repeated.table.end_section(out, start, stream);
     }
 

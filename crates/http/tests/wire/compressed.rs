@@ -11,7 +11,7 @@ use pinion_http::prepared::{ContentRange, Location, Prepared, SharedFields};
 use pinion_http::section::Fit;
 use pinion_http::{hpack, qpack};
 
-use crate::forms_law::{Pair, check_answer, of_hpack, of_qpack, parsed};
+use crate::forms_law::{Pair, check_response, of_hpack, of_qpack, parsed};
 
 /// Names of the static tables, other ones, and names that only HTTP/1 may have.
 const NAMES: &[&str] = &[
@@ -80,7 +80,7 @@ fn path() -> impl Strategy<Value = Vec<u8>> {
 }
 
 #[derive(Debug)]
-struct Answer {
+struct Response {
     status: u16,
     shared: Vec<Pair>,
     /// Whether the block has the compressed forms.
@@ -95,7 +95,7 @@ struct Answer {
     content_length: Option<u64>,
 }
 
-fn any_answer() -> impl Strategy<Value = Answer> {
+fn any_response() -> impl Strategy<Value = Response> {
     let status = prop_oneof![
         select(vec![200, 204, 206, 301, 302, 304, 308, 400, 403, 404, 405, 412, 416, 421, 500]),
         // Statuses that have another line in HTTP/1 are not for archives.
@@ -112,7 +112,7 @@ fn any_answer() -> impl Strategy<Value = Answer> {
     let location = option::weighted(0.3, (path(), option::of(path())));
     let rare = (location, option::weighted(0.3, path()), option::weighted(0.3, value()));
     (status, fields(), any::<bool>(), own, rare, option::weighted(0.2, value())).prop_map(
-        |(status, shared, rendered, own, rare, allow)| Answer {
+        |(status, shared, rendered, own, rare, allow)| Response {
             status,
             shared,
             rendered,
@@ -128,7 +128,7 @@ fn any_answer() -> impl Strategy<Value = Answer> {
     )
 }
 
-impl Answer {
+impl Response {
     fn check(&self) {
         let h1 = lines(&self.shared);
         let (mut hpack, mut qpack) = (Vec::new(), Vec::new());
@@ -136,7 +136,7 @@ impl Answer {
             hpack::encode::lines(&mut hpack, &h1);
             qpack::encode::lines(&mut qpack, &h1);
         }
-        check_answer(&Prepared {
+        check_response(&Prepared {
             shared: SharedFields { h1: &h1, hpack: &hpack, qpack: &qpack },
             etag: self.etag.as_deref(),
             last_modified: self.last_modified,
@@ -192,8 +192,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8 * ProptestConfig::default().cases))]
 
     #[test]
-    fn answers_say_the_same_in_every_version(answer in any_answer()) {
-        answer.check();
+    fn answers_say_the_same_in_every_version(response in any_response()) {
+        response.check();
     }
 
     #[test]
@@ -253,10 +253,10 @@ proptest! {
 
 /// The upper bound holds if every part has its greatest length.
 #[test]
-fn the_longest_answer_there_is() {
+fn the_longest_response_there_is() {
     let tag = vec![b'~'; 5000];
     let long = vec![b'\xff'; 3000];
-    let answer = Prepared {
+    let response = Prepared {
         etag: Some(&tag),
         last_modified: Some(i64::MAX),
         location: Some(Location { path: &long, query: Some(b"") }),
@@ -272,12 +272,12 @@ fn the_longest_answer_there_is() {
         ..Prepared::empty(599)
     };
     let mut out = Vec::new();
-    qpack::encode::prepared(&mut out, &answer, b"");
-    let bytes = qpack::encode::prepared_bytes(&answer);
+    qpack::encode::prepared(&mut out, &response, b"");
+    let bytes = qpack::encode::prepared_bytes(&response);
     assert!(out.len() <= bytes && out.len() + 40 > bytes, "{} of {bytes}", out.len());
     let mut out = Vec::new();
-    hpack::encode::prepared(&mut out, &answer, b"");
-    let bytes = hpack::encode::prepared_bytes(&answer);
+    hpack::encode::prepared(&mut out, &response, b"");
+    let bytes = hpack::encode::prepared_bytes(&response);
     assert!(out.len() <= bytes && out.len() + 40 > bytes, "{} of {bytes}", out.len());
 }
 

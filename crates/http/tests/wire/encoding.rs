@@ -6,21 +6,21 @@ use pinion_http::prepared::{ContentRange, Location, Prepared, SharedFields};
 
 const TAIL: &[u8] = b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n";
 
-fn prepared(answer: &Prepared<'_>, connection: ConnectionFields, tail: &[u8]) -> String {
+fn prepared(response: &Prepared<'_>, connection: ConnectionFields, tail: &[u8]) -> String {
     let mut out = b"before|".to_vec();
-    encode::prepared(&mut out, answer, connection, tail);
+    encode::prepared(&mut out, response, connection, tail);
     String::from_utf8(out).unwrap().strip_prefix("before|").unwrap().into()
 }
 
 #[test]
-fn an_empty_answer() {
+fn an_empty_response() {
     let head = prepared(&Prepared::empty(204), ConnectionFields::Stay, b"\r\n");
     assert_eq!(head, "HTTP/1.1 204 No Content\r\n\r\n");
 }
 
 #[test]
 fn a_file() {
-    let answer = Prepared {
+    let response = Prepared {
         shared: SharedFields::h1(b"Content-Type: text/css\r\nVary: Accept-Encoding\r\n"),
         etag: Some(b"abcdefghijklmnopqrstuv"),
         last_modified: Some(784_111_777),
@@ -28,7 +28,7 @@ fn a_file() {
         ..Prepared::empty(200)
     };
     assert_eq!(
-        prepared(&answer, ConnectionFields::Stay, TAIL),
+        prepared(&response, ConnectionFields::Stay, TAIL),
         "HTTP/1.1 200 OK\r\n\
          Content-Type: text/css\r\n\
          Vary: Accept-Encoding\r\n\
@@ -41,7 +41,7 @@ fn a_file() {
 
 #[test]
 fn every_field_there_is() {
-    let answer = Prepared {
+    let response = Prepared {
         shared: SharedFields::h1(b"X-Shared: yes\r\n"),
         etag: Some(b"t"),
         last_modified: Some(0),
@@ -53,7 +53,7 @@ fn every_field_there_is() {
         content_length: Some(0),
         ..Prepared::empty(206)
     };
-    let head = prepared(&answer, ConnectionFields::Close, TAIL);
+    let head = prepared(&response, ConnectionFields::Close, TAIL);
     let mut lines: Vec<&str> = head.split("\r\n").collect();
     assert_eq!(lines.remove(0), "HTTP/1.1 206 Partial Content");
     assert_eq!(lines.split_off(lines.len() - 2), ["", ""], "one blank line at the end");
@@ -79,9 +79,9 @@ fn every_field_there_is() {
 #[test]
 fn locations() {
     for (query, expected) in [(None, "/a/"), (Some(&b""[..]), "/a/?"), (Some(b"b=c"), "/a/?b=c")] {
-        let answer =
+        let response =
             Prepared { location: Some(Location { path: b"/a/", query }), ..Prepared::empty(308) };
-        let head = prepared(&answer, ConnectionFields::Stay, b"\r\n");
+        let head = prepared(&response, ConnectionFields::Stay, b"\r\n");
         assert!(head.contains(&format!("\r\nLocation: {expected}\r\n")), "{head}");
     }
 }

@@ -58,23 +58,23 @@ pub(crate) fn check_fields(fields: &SharedFields<'_>) {
 
 /// Checks that a response has the same fields in every version of HTTP.
 #[allow(dead_code, reason = "not every room has answers")]
-pub(crate) fn check_answer(answer: &Prepared<'_>) {
+pub(crate) fn check_response(response: &Prepared<'_>) {
     let mut h1 = Vec::new();
-    encode::prepared(&mut h1, answer, ConnectionFields::Stay, b"Server: x\r\n\r\n");
-    let mut said = vec![(b":status".to_vec(), answer.status.to_string().into_bytes())];
+    encode::prepared(&mut h1, response, ConnectionFields::Stay, b"Server: x\r\n\r\n");
+    let mut said = vec![(b":status".to_vec(), response.status.to_string().into_bytes())];
     said.extend(parsed(&h1));
 
     let mut tail = Vec::new();
     hpack::encode::field(&mut tail, b"server", b"x");
     let mut out = b"before".to_vec();
-    hpack::encode::prepared(&mut out, answer, &tail);
-    assert!(out.len() <= 6 + hpack::encode::prepared_bytes(answer) + tail.len(), "{answer:?}");
-    assert_eq!(of_hpack(&out[6..]), (said.clone(), Fit::Whole), "{answer:?}");
+    hpack::encode::prepared(&mut out, response, &tail);
+    assert!(out.len() <= 6 + hpack::encode::prepared_bytes(response) + tail.len(), "{response:?}");
+    assert_eq!(of_hpack(&out[6..]), (said.clone(), Fit::Whole), "{response:?}");
 
     let mut tail = Vec::new();
     qpack::encode::field(&mut tail, b"server", b"x");
     let mut out = b"before".to_vec();
-    qpack::encode::prepared(&mut out, answer, &tail);
-    assert!(out.len() <= 6 + qpack::encode::prepared_bytes(answer) + tail.len(), "{answer:?}");
-    assert_eq!(of_qpack(&out[6..]), (said, Fit::Whole), "{answer:?}");
+    qpack::encode::prepared(&mut out, response, &tail);
+    assert!(out.len() <= 6 + qpack::encode::prepared_bytes(response) + tail.len(), "{response:?}");
+    assert_eq!(of_qpack(&out[6..]), (said, Fit::Whole), "{response:?}");
 }

@@ -19,7 +19,7 @@ mod plain_text;
 use crate::bounded_output::BoundedResult;
 use crate::library::{codec, json};
 use crate::limits::{
-    ANSWER_BUFFER_BYTES, ESCAPED_MAX, ESCAPED_MAX_BYTES, PAGE_PIECES, RELAXED_MAX_BYTES,
+    ESCAPED_MAX, ESCAPED_MAX_BYTES, PAGE_PIECES, RELAXED_MAX_BYTES, RESPONSE_BUFFER_BYTES,
 };
 use crate::problem::ScriptProblem;
 use crate::router::Router;
@@ -53,7 +53,7 @@ pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 /// Compiles the pages among some files.
 ///
 /// # Errors
-/// Returns the first error of one of them, or of two that answer the same requests.
+/// Returns the first error of one of them, or of two that response the same requests.
 pub(crate) fn compiled(
     files: &Files,
     names: &SourceNames,
@@ -95,7 +95,7 @@ pub(crate) struct Maker {
 /// Fails when memory runs out.
 pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Result<Maker> {
     let host = lua.create_table()?;
-    host.raw_set("ANSWER_BUFFER_BYTES", ANSWER_BUFFER_BYTES)?;
+    host.raw_set("ANSWER_BUFFER_BYTES", RESPONSE_BUFFER_BYTES)?;
     host.raw_set("PAGE_PIECES", PAGE_PIECES)?;
     host.raw_set("ESCAPED_MAX", ESCAPED_MAX)?;
     host.raw_set("ESCAPED_MAX_BYTES", ESCAPED_MAX_BYTES)?;

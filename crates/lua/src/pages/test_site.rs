@@ -164,9 +164,9 @@ impl TestSite {
         }
         self.vm.give_back(coroutine);
         let mut tasks = self.vm.tasks();
-        let answer = &tasks.request(id).expect("it lives").answer;
-        let (status, mut lines) = (answer.status, Vec::new());
-        answer.head_lines(b"", &mut lines);
+        let response = &tasks.request(id).expect("it lives").response;
+        let (status, mut lines) = (response.status, Vec::new());
+        response.head_lines(b"", &mut lines);
         let _nobody_watches = tasks.end(id);
         let text = |bytes| String::from_utf8(bytes).expect("text");
         Ok(TestResponse { status, head: text(lines), body: text(shown), sent })

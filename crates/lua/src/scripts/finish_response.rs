@@ -36,10 +36,10 @@ impl Scripts {
         }
         let mut tasks = vm.tasks();
         let Some(task) = tasks.request(id) else { return RequestOutcome::NotOurs };
-        let status = task.answer.status;
+        let status = task.response.status;
         let has_content = status_content(status) == StatusContent::Any;
         // A sent file has the announced length.
-        if has_content && task.sending.is_none() && task.answer.is_page() {
+        if has_content && task.sending.is_none() && task.response.is_page() {
             pieces.extend(Some(outlet.page_end).filter(|end| !end.is_empty()).map(Piece::Bytes));
         }
         let bytes = pieces.iter().map(Piece::bytes).sum();
@@ -62,8 +62,8 @@ impl Scripts {
 
     /// Sends the whole response.
     fn prepare(&mut self, task: &RequestTask, pieces: &[Piece<'_>], outlet: &mut Outlet<'_, '_>) {
-        task.answer.head_lines(outlet.defaults, &mut self.lines);
-        let status = task.answer.status;
+        task.response.head_lines(outlet.defaults, &mut self.lines);
+        let status = task.response.status;
         let bytes = pieces.iter().map(Piece::bytes).sum();
         let content = status_content(status);
         let content_length = match content {
@@ -82,13 +82,13 @@ impl Scripts {
             }
             _ => PreparedBody::Archive(pieces),
         };
-        let answer = Prepared {
+        let response = Prepared {
             shared: SharedFields::h1(&self.lines),
             content_length,
             body,
             ..Prepared::empty(status)
         };
-        outlet.exchange.prepared(&answer, None);
+        outlet.exchange.prepared(&response, None);
     }
 }
 

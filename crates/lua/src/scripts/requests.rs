@@ -46,7 +46,7 @@ impl Scripts {
             let Some(task) = tasks.request(id) else { return self.too_many(&tasks, head) };
             task.request.fill(head, path, found);
             task.request.came_from(client);
-            task.answer.status = status;
+            task.response.status = status;
             task.coding = Some(encode::choose(head));
             let limits = vm.host().route_limits(task.request.route().map(|found| found.route));
             let wall_ms = limits.wall_ms.unwrap_or(vm.allowance().wall_ms);
@@ -291,8 +291,8 @@ impl Scripts {
         if is_error && earlier.is_none() && !has_begun && vm.has(Handler::OnError) {
             let error = Some((message.to_owned(), failure_id.clone()));
             if let Some(task) = vm.tasks().request(id) {
-                task.answer.clear();
-                task.answer.status = 500;
+                task.response.clear();
+                task.response.status = 500;
                 let left = &mut task.state.left;
                 left.cpu = left.cpu.max(Duration::from_millis(FAILING_CPU_MAX_MS));
                 task.failure = Some(Box::new(Reported { id: failure_id, report }));
@@ -445,11 +445,11 @@ pub(super) fn head(
     lines: &mut Vec<u8>,
 ) {
     task.has_begun = true;
-    task.answer.head_lines(outlet.defaults, lines);
+    task.response.head_lines(outlet.defaults, lines);
     if let (true, Some(coding)) = (task.is_compressed, task.coding) {
         outlet.exchange.compress(coding);
     }
-    outlet.exchange.head(task.answer.status, field_lines::of(lines), length);
+    outlet.exchange.head(task.response.status, field_lines::of(lines), length);
 }
 
 /// Keeps an exchange open until the event comes that its task waits for, or its time is over.

@@ -19,7 +19,7 @@ pub(crate) struct RequestTask {
     /// Whether the client sends no more, and has most likely left.
     pub(crate) is_input_over: bool,
     pub(crate) request: HandledRequest,
-    pub(crate) answer: ScriptResponse,
+    pub(crate) response: ScriptResponse,
     pub(crate) content: ReceivedContent,
     /// The file that is the content of its response.
     pub(crate) sending: Option<FileTransfer>,
@@ -61,7 +61,7 @@ impl RequestTask {
             address,
             is_input_over: false,
             request: HandledRequest::default(),
-            answer: ScriptResponse::default(),
+            response: ScriptResponse::default(),
             content: ReceivedContent::default(),
             sending: None,
             has_begun: false,
@@ -87,9 +87,9 @@ impl RequestTask {
     /// fields, which the next request reuses.
     pub(super) fn clear(&mut self) {
         let request = std::mem::take(&mut self.request);
-        let mut answer = std::mem::take(&mut self.answer);
-        answer.clear();
-        *self = Self { request, answer, ..Self::new(self.address, self.state.left) };
+        let mut response = std::mem::take(&mut self.response);
+        response.clear();
+        *self = Self { request, response, ..Self::new(self.address, self.state.left) };
     }
 
     /// Sets the deadline: the request has its whole time limit from now on.

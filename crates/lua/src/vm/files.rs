@@ -96,10 +96,10 @@ fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
             download.as_ref().map(LuaString::as_bytes),
         );
         let said = FileOptions { media_type: media_type.as_deref(), download: download.as_deref() };
-        let (request, answer) = (&task.request, &mut task.answer);
+        let (request, response) = (&task.request, &mut task.response);
         let folders = of.work.folders.borrow();
         let now = Now::read().unix_seconds;
-        let sent = sending.describe(&path.as_bytes(), &said, &folders, request, answer, now);
+        let sent = sending.describe(&path.as_bytes(), &said, &folders, request, response, now);
         if sent == Ok(SentContent::Ranges) {
             // The positions of ranges are those of the uncompressed file.
             task.is_compressed = false;
@@ -110,8 +110,8 @@ fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let miss = move |_: &Lua, id: TaskId| {
         let mut tasks = of.tasks.borrow_mut();
-        if let Some(task) = tasks.request(id).filter(|task| task.answer.status == 200) {
-            task.answer.status = 404;
+        if let Some(task) = tasks.request(id).filter(|task| task.response.status == 200) {
+            task.response.status = 404;
         }
         Ok(())
     };

@@ -25,7 +25,7 @@ use super::{
 use crate::clock::Clock;
 use crate::fetch::Fetch;
 use crate::library;
-use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX, FEW_PIECES, MANY_PIECES};
+use crate::limits::{COROUTINES_DEPTH_MAX, FEW_PIECES, MANY_PIECES, RESPONSE_BUFFER_BYTES};
 use crate::router::Router;
 use crate::sandbox;
 use crate::source_names::Sources;
@@ -228,7 +228,7 @@ fn new_table(lua: &Lua) -> Result<Function> {
     Ok(new_table)
 }
 
-/// Installs the runtime in a VM: the body of the coroutines that answer requests, and the functions
+/// Installs the runtime in a VM: the body of the coroutines that response requests, and the functions
 /// that other parts written in Lua need.
 pub(super) fn install(
     lua: &Lua,
@@ -240,7 +240,7 @@ pub(super) fn install(
     let table = lua.create_table()?;
     table.raw_set("WAIT", mark(&WAIT))?;
     table.raw_set("DONE", mark(&DONE))?;
-    table.raw_set("ANSWER_BUFFER_BYTES", ANSWER_BUFFER_BYTES)?;
+    table.raw_set("ANSWER_BUFFER_BYTES", RESPONSE_BUFFER_BYTES)?;
     table.raw_set("STAMP_FIRST", STAMPS.start)?;
     table.raw_set("STAMPS", STAMPS.len())?;
     table.raw_set("FEW_PIECES", FEW_PIECES)?;
@@ -285,8 +285,8 @@ pub(super) fn install(
             Ok(())
         })?,
     )?;
-    let answers = lua.load(include_str!("../responses.lua")).set_name("=pinion");
-    table.raw_set("answers", answers.into_function()?)?;
+    let responses = lua.load(include_str!("../responses.lua")).set_name("=pinion");
+    table.raw_set("answers", responses.into_function()?)?;
     let prelude = lua.load(include_str!("../prelude.lua")).set_name("=pinion");
     let (strand, parts): (Function, Table) = prelude.call(&table)?;
     host.closing.replace(parts.raw_get("closing")?);

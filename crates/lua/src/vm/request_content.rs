@@ -12,7 +12,7 @@ use crate::limits::CONTENT_PIECE_MAX_BYTES;
 use crate::task::TaskId;
 
 /// The result of a read: the data, whether to wait for it, and why it is not available.
-type Answer<T> = (Option<T>, bool, Option<String>);
+type Response<T> = (Option<T>, bool, Option<String>);
 
 /// Adds the functions to the table that `request_content.lua` receives, and its own functions as
 /// `content`.
@@ -40,7 +40,9 @@ fn content(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     };
     table.raw_set("limit_content", lua.create_function(limit)?)?;
     let of = Rc::clone(host);
-    let piece = move |lua: &Lua, (id, bytes): (TaskId, Option<f64>)| -> Result<Answer<LuaString>> {
+    let piece = move |lua: &Lua,
+                      (id, bytes): (TaskId, Option<f64>)|
+          -> Result<Response<LuaString>> {
         let bytes = match bytes.map(whole) {
             None => CONTENT_PIECE_MAX_BYTES,
             Some(Some(bytes @ 1..)) => bytes.min(CONTENT_PIECE_MAX_BYTES as u64) as usize,
@@ -50,20 +52,20 @@ fn content(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
             }
         };
         let taken = with(&of, id, |content| content.piece(bytes, |piece| lua.create_string(piece)));
-        answer(taken, Option::transpose)
+        response(taken, Option::transpose)
     };
     table.raw_set("take_piece", lua.create_function(piece)?)?;
     let of = Rc::clone(host);
-    let whole = move |lua: &Lua, id: TaskId| -> Result<Answer<LuaString>> {
+    let whole = move |lua: &Lua, id: TaskId| -> Result<Response<LuaString>> {
         let taken = with(&of, id, |content| content.whole(|all| lua.create_string(all)));
-        answer(taken, |made| made.map(Some))
+        response(taken, |made| made.map(Some))
     };
     table.raw_set("take_whole", lua.create_function(whole)?)
 }
 
 fn files(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
-    let take = move |lua: &Lua, (id, file): (TaskId, Function)| -> Result<Answer<Table>> {
+    let take = move |lua: &Lua, (id, file): (TaskId, Function)| -> Result<Response<Table>> {
         let mut tasks = of.tasks.borrow_mut();
         let taken = tasks.request(id).map(|task| {
             let content_type = task.request.only_field(b"content-type");
@@ -76,7 +78,7 @@ fn files(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
                 ContentRead::Unavailable(why) => ContentRead::Unavailable(why),
             }
         });
-        answer(taken, Option::transpose)
+        response(taken, Option::transpose)
     };
     table.raw_set("take_form", lua.create_function(take)?)?;
     let of = Rc::clone(host);
@@ -140,10 +142,10 @@ fn ready(content: &mut ReceivedContent, has_content: bool) {
 }
 
 /// Converts a result to values of Lua.
-fn answer<T, M>(
+fn response<T, M>(
     taken: Option<ContentRead<M>>,
     made: impl FnOnce(M) -> Result<Option<T>>,
-) -> Result<Answer<T>> {
+) -> Result<Response<T>> {
     Ok(match taken {
         Some(ContentRead::Ready(value)) => (made(value)?, false, None),
         Some(ContentRead::Pending) => (None, true, None),

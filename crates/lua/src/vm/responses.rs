@@ -16,7 +16,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let Some(task) = tasks.request(id) else { return Ok(Some(OVER.to_owned())) };
         let number = status.as_f64().or_else(|| status.as_i64().map(|status| status as f64));
         Ok(match number {
-            Some(number) => task.answer.set_status(number).err(),
+            Some(number) => task.response.set_status(number).err(),
             None => Some(format!(
                 "bad argument #1 to 'res:status' (number expected, got {})",
                 status.type_name()
@@ -30,15 +30,15 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let mut tasks = of.tasks.borrow_mut();
         let Some(task) = tasks.request(id) else { return Ok(Some(OVER.to_owned())) };
         let Some(value) = value else {
-            task.answer.remove(&name.as_bytes());
+            task.response.remove(&name.as_bytes());
             return Ok(None);
         };
-        Ok(task.answer.field(&name.as_bytes(), &value.as_bytes(), !is_more).err())
+        Ok(task.response.field(&name.as_bytes(), &value.as_bytes(), !is_more).err())
     };
     table.raw_set("set_field", lua.create_function(field)?)?;
     let of = Rc::clone(host);
     let fields = move |_: &Lua, id: TaskId| {
-        Ok(of.tasks.borrow_mut().request(id).is_some_and(|task| task.answer.has_fields()))
+        Ok(of.tasks.borrow_mut().request(id).is_some_and(|task| task.response.has_fields()))
     };
     table.raw_set("has_fields", lua.create_function(fields)?)?;
     let of = Rc::clone(host);

@@ -30,8 +30,8 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let cookie = move |_: &Lua, (id, name, text): Cookie| -> Result<Option<String>> {
         let mut tasks = of.tasks.borrow_mut();
         let Some(task) = tasks.request(id) else { return Ok(Some(OVER.to_owned())) };
-        task.answer.remove_cookie(&name.as_bytes());
-        Ok(task.answer.field(b"Set-Cookie", &text.as_bytes(), false).err())
+        task.response.remove_cookie(&name.as_bytes());
+        Ok(task.response.field(b"Set-Cookie", &text.as_bytes(), false).err())
     };
     table.raw_set("set_session_cookie", lua.create_function(cookie)?)?;
     let chunk = lua.load(include_str!("../session.lua")).set_name("=pinion");

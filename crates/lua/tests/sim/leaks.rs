@@ -159,8 +159,8 @@ fn ask_all(stage: &mut Stage<true>, mut numbers: std::ops::Range<u32>) {
         talks.retain_mut(|(talk, asked)| {
             let heard = talk.hear();
             match (heard, &asked) {
-                (Heard::Answer(answer), Some((name, status))) => {
-                    assert_eq!(answer.status, *status, "{name}: {answer:?}");
+                (Heard::Response(response), Some((name, status))) => {
+                    assert_eq!(response.status, *status, "{name}: {response:?}");
                     *asked = None;
                 }
                 (Heard::Nothing, Some(("stream", _))) if talk.has_begun() => {

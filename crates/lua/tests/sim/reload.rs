@@ -23,7 +23,7 @@ use pinion_lua::scripts::ObjectCounts;
 
 use crate::fixture;
 use crate::stage::Stage;
-use crate::talk::{Answer, Heard, Talk};
+use crate::talk::{Heard, Response, Talk};
 
 /// Seeds of an ordinary run of the tests.
 const SEEDS: u64 = 300;
@@ -143,7 +143,7 @@ struct Guest {
 /// The counts of a run.
 #[derive(Debug, Default)]
 struct Tally {
-    answers: u32,
+    responses: u32,
     /// Complete responses by kind.
     whole: [u32; KINDS.len()],
     /// The counts in the responses of counting requests.
@@ -280,7 +280,7 @@ impl<const READINESS: bool> Run<READINESS> {
         }
         match (heard, guest.asked.take()) {
             (Heard::Nothing, Some(ask)) => guest.asked = Some(ask),
-            (Heard::Answer(answer), Some(ask)) => self.check(&ask, &answer),
+            (Heard::Response(response), Some(ask)) => self.check(&ask, &response),
             (Heard::Closed, Some(ask)) => {
                 assert!(self.was_ended(&ask), "{} is cut off", ask.path);
                 guest.talk = None;
@@ -313,24 +313,24 @@ impl<const READINESS: bool> Run<READINESS> {
     }
 
     /// Laws 1, 2 and 5.
-    fn check(&mut self, ask: &Ask, answer: &Answer) {
+    fn check(&mut self, ask: &Ask, response: &Response) {
         let path = &ask.path;
-        self.tally.answers += 1;
-        if answer.status != 200 {
-            assert_eq!(answer.status, 503, "{path}: {answer:?}");
+        self.tally.responses += 1;
+        if response.status != 200 {
+            assert_eq!(response.status, 503, "{path}: {response:?}");
             assert!(self.was_ended(ask), "{path} is given up too early");
             return;
         }
         let (name, lines) = KINDS[ask.kind];
         let version = self.stage.worker.app().begun[path];
         assert!(version >= ask.since_version, "{path}: version {version} is an earlier one");
-        assert_eq!(answer.field("Version"), Some(&*version.to_string()), "{path}");
+        assert_eq!(response.field("Version"), Some(&*version.to_string()), "{path}");
         let number = path.rsplit('/').next().expect("a number");
         let whole = format!("version {version}\n").repeat(lines) + &format!("end {number}\n");
-        assert!(answer.text() == whole, "{path} of version {version}: {}", answer.text());
+        assert!(response.text() == whole, "{path} of version {version}: {}", response.text());
         self.tally.whole[ask.kind] += 1;
         if name == "count" {
-            let count = answer.field("Count").expect("a count");
+            let count = response.field("Count").expect("a count");
             self.tally.counts.push(count.parse().expect("a number"));
         }
     }
@@ -380,10 +380,10 @@ impl<const READINESS: bool> Run<READINESS> {
         talk.ask(b"GET /kept HTTP/1.1\r\nHost: a\r\n\r\n");
         talk.send(usize::MAX);
         self.stage.rest(1_000);
-        let Heard::Answer(answer) = talk.hear() else { panic!("no answer at the end") };
-        assert_eq!(answer.field("Version"), Some(&*self.made.to_string()));
+        let Heard::Response(response) = talk.hear() else { panic!("no answer at the end") };
+        assert_eq!(response.field("Version"), Some(&*self.made.to_string()));
         let kept: Vec<u32> =
-            answer.text().split(' ').map(|count| count.parse().expect("a number")).collect();
+            response.text().split(' ').map(|count| count.parse().expect("a number")).collect();
         let [.., spawned, sent, counted] = self.tally.whole;
         assert_eq!(kept[0], counted, "what was counted");
         self.tally.counts.sort_unstable();
@@ -427,13 +427,13 @@ fn seeds() {
                  PINION_SIM_SEED={seed} cargo test -p pinion-lua --test sim seeds -- --nocapture"
             )
         });
-        all.answers += tally.answers;
+        all.responses += tally.responses;
         all.ended += tally.ended;
         all.replaced += tally.replaced;
         all.refused += tally.refused;
         all.whole.iter_mut().zip(tally.whole).for_each(|(all, one)| *all += one);
     }
-    let counts = [all.answers, all.ended, all.replaced, all.refused];
+    let counts = [all.responses, all.ended, all.replaced, all.refused];
     let shows_something = counts.iter().chain(&all.whole).all(|&count| count > 0);
     assert!(shows_something, "a simulation without some of this shows nothing: {all:?}");
 }

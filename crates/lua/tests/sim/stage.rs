@@ -85,7 +85,7 @@ impl ScriptSite {
             Offer::Methods(_) | Offer::Nothing => None,
         };
         if found.is_none() && !script.has_not_found() {
-            return answer(404, exchange);
+            return response(404, exchange);
         }
         let client = ClientIdentity { peer: exchange.peer(), is_secured: exchange.is_secured() };
         let mut outlet = Outlet { exchange: &mut *exchange, defaults: b"", page_end: b"" };
@@ -97,11 +97,11 @@ impl ScriptSite {
 /// Responds if the script has failed to.
 fn complete(outcome: &RequestOutcome, exchange: &mut Exchange<'_>) {
     if let RequestOutcome::Failed(failure) = outcome {
-        answer(failure.status, exchange);
+        response(failure.status, exchange);
     }
 }
 
-fn answer(status: u16, exchange: &mut Exchange<'_>) {
+fn response(status: u16, exchange: &mut Exchange<'_>) {
     let (body, content_length) = (PreparedBody::Bytes(b"no answer"), Some(9));
     exchange.prepared(&Prepared { body, content_length, ..Prepared::empty(status) }, None);
 }

@@ -5,7 +5,7 @@ use pinion_lua::limits::{OLD_VMS_MAX, TASKS_PER_PASS};
 use pinion_lua::program::SiteProgram;
 
 use crate::stage::Stage;
-use crate::talk::{Answer, Heard, Talk};
+use crate::talk::{Heard, Response, Talk};
 
 fn stage(script: &str) -> Stage<true> {
     Stage::new(1, Faults::default(), program(script))
@@ -23,9 +23,9 @@ pub(crate) fn ask(stage: &mut Stage<true>, path: &str) -> Talk {
     talk
 }
 
-fn heard(talk: &mut Talk) -> Answer {
+fn heard(talk: &mut Talk) -> Response {
     match talk.hear() {
-        Heard::Answer(answer) => answer,
+        Heard::Response(response) => response,
         other => panic!("no answer: {other:?}"),
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Talk {
 
 /// A complete response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
@@ -27,12 +27,12 @@ pub(crate) struct Answer {
 pub(crate) enum Heard {
     /// More has to arrive.
     Nothing,
-    Answer(Answer),
+    Response(Response),
     /// The connection is closed, in the middle of the response or before it.
     Closed,
 }
 
-impl Answer {
+impl Response {
     /// Returns the value of a field, whose name is in the case that the server uses.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let of_name = |line: &&str| line.len() > name.len() && line.starts_with(name);
@@ -80,7 +80,7 @@ impl Talk {
     pub(crate) fn hear(&mut self) -> Heard {
         let read = self.network.read(self.client, usize::MAX, &mut self.came);
         match taken(&mut self.came) {
-            Some(answer) => Heard::Answer(answer),
+            Some(response) => Heard::Response(response),
             None if matches!(read, Read::Ended | Read::Reset) => Heard::Closed,
             None => Heard::Nothing,
         }
@@ -97,24 +97,24 @@ impl Talk {
 }
 
 /// Removes the first response from the received bytes, if it is complete.
-fn taken(came: &mut Vec<u8>) -> Option<Answer> {
+fn taken(came: &mut Vec<u8>) -> Option<Response> {
     let head_bytes = came.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8(came[..head_bytes].to_vec()).expect("a head is text");
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
     let status = status.expect("a status");
-    let mut answer = Answer { status, head, body: Vec::new() };
+    let mut response = Response { status, head, body: Vec::new() };
     let rest = &came[head_bytes..];
-    let body_bytes = match answer.field("Content-Length") {
+    let body_bytes = match response.field("Content-Length") {
         Some(length) => {
             let bytes = length.parse().expect("a length");
-            answer.body.extend_from_slice(rest.get(..bytes)?);
+            response.body.extend_from_slice(rest.get(..bytes)?);
             bytes
         }
-        None if answer.field("Transfer-Encoding").is_some() => chunks(rest, &mut answer.body)?,
+        None if response.field("Transfer-Encoding").is_some() => chunks(rest, &mut response.body)?,
         None => 0,
     };
     came.drain(..head_bytes + body_bytes);
-    Some(answer)
+    Some(response)
 }
 
 /// Decodes chunked content; returns the number of its bytes, if it is complete.

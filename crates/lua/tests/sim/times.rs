@@ -20,7 +20,7 @@ const PAUSES_MAX: u32 = 1_000;
 
 /// The bytes that a handler writes, and those of the file: more than is on its way at once, so that
 /// a slow client takes minutes to read it.
-const ANSWER_BYTES: usize = 1_000_000;
+const RESPONSE_BYTES: usize = 1_000_000;
 
 const SCRIPT: &str = r#"
 local function stream(res)
@@ -61,7 +61,7 @@ pinion.get("/state/:n", function() return tostring(pinion.keep.state) end)
 "#;
 
 fn with_file(program: SiteProgram) -> SiteProgram {
-    let folder = fixture::folder("times", "large", &"f".repeat(ANSWER_BYTES));
+    let folder = fixture::folder("times", "large", &"f".repeat(RESPONSE_BYTES));
     program.with_folders(Folders::open(&[folder], |_| None).expect("opened"))
 }
 
@@ -80,17 +80,17 @@ fn taken_slowly(stage: &mut Stage<true>, mut talk: Talk) -> (Heard, u64) {
 
 /// Returns whether a response with this many bytes of content has arrived.
 fn is_whole(heard: &Heard, bytes: usize) -> bool {
-    matches!(heard, Heard::Answer(answer) if answer.status == 200 && answer.body.len() == bytes)
+    matches!(heard, Heard::Response(response) if response.status == 200 && response.body.len() == bytes)
 }
 
 /// A script that is replaced meanwhile does not affect the response.
 #[test]
-fn an_answer_that_is_written_is_taken_as_slowly_as_its_client_is() {
+fn a_response_that_is_written_is_taken_as_slowly_as_its_client_is() {
     let mut stage = Stage::new(1, Faults::default(), program(SCRIPT));
     let talk = ask(&mut stage, "/stream");
     assert!(stage.reload(program(SCRIPT)));
     let (heard, ms) = taken_slowly(&mut stage, talk);
-    assert!(is_whole(&heard, ANSWER_BYTES), "after {ms} ms");
+    assert!(is_whole(&heard, RESPONSE_BYTES), "after {ms} ms");
     assert!(ms > 10 * WALL_MAX_MS, "{ms} ms are no time");
 }
 
@@ -109,7 +109,7 @@ fn a_file_is_taken_as_slowly_as_its_client_is() {
     let mut stage = Stage::new(1, Faults::default(), with_file(program(SCRIPT)));
     let talk = ask(&mut stage, "/file");
     let (heard, ms) = taken_slowly(&mut stage, talk);
-    assert!(is_whole(&heard, ANSWER_BYTES), "after {ms} ms");
+    assert!(is_whole(&heard, RESPONSE_BYTES), "after {ms} ms");
     assert!(ms > 10 * WALL_MAX_MS, "{ms} ms are no time");
 }
 
@@ -123,7 +123,7 @@ fn a_handler_has_no_more_than_its_own_time_behind_a_file() {
         let mut talk = ask(&mut stage, "/behind-file");
         for _ in 0..PAUSES_MAX {
             stage.rest(1);
-            if is_whole(&talk.hear(), ANSWER_BYTES) {
+            if is_whole(&talk.hear(), RESPONSE_BYTES) {
                 break;
             }
         }
@@ -155,7 +155,7 @@ fn a_stream_has_its_time_anew_with_each_write() {
 
 /// A client that reads a little now and then, and never all of it, does not keep its handler.
 #[test]
-fn an_answer_is_not_taken_for_ever() {
+fn a_response_is_not_taken_for_ever() {
     let mut stage = Stage::new(1, Faults::default(), program(SCRIPT));
     let talk = ask(&mut stage, "/endless");
     let (heard, ms) = taken_slowly(&mut stage, talk);

@@ -124,20 +124,20 @@ impl ConnectedServer {
         }
         // One that refuses all clients has closed the connection and left its reason in it.
         let written = self.stream.get_mut().write_all(&line);
-        let mut answer = Vec::new();
-        let read = self.stream.by_ref().take(RESPONSE_MAX_BYTES).read_until(b'\n', &mut answer);
+        let mut response = Vec::new();
+        let read = self.stream.by_ref().take(RESPONSE_MAX_BYTES).read_until(b'\n', &mut response);
         match read {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Err(anyhow!("did not answer within {} s", RESPONSE_TIMEOUT.as_secs()));
             }
             read => read?,
         };
-        if answer.is_empty() {
+        if response.is_empty() {
             written?;
             return Err(anyhow!("closed the connection without a response"));
         }
         let response: Response =
-            serde_json::from_slice(&answer).context("gave a response that cannot be read")?;
+            serde_json::from_slice(&response).context("gave a response that cannot be read")?;
         if response.version != VERSION && response.error.is_none() {
             return Err(anyhow!("has version {} of the control protocol", response.version));
         }

@@ -149,7 +149,7 @@ impl<'s> ExplanationDraft<'s> {
                 ));
                 let location = Some((reason, Vec::new()));
                 let origins = HeaderOrigins { location, ..HeaderOrigins::default() };
-                self.finish(&redirect.answer(head), &origins);
+                self.finish(&redirect.response(head), &origins);
             }
             _ => {
                 let reason = "no site has this host, and every site has hosts".to_owned();
@@ -183,7 +183,7 @@ impl<'s> ExplanationDraft<'s> {
         let hints: RefusedRequest<'_> = glance(&request.head);
         self.step(ExplanationStep::responds(None, StepName::Request, reason.to_owned()));
         let Some(site) = sites.select(hints.authority) else {
-            let response = page::answer(status, hints.error_format, page::BUILT_IN_FIELDS);
+            let response = page::response(status, hints.error_format, page::BUILT_IN_FIELDS);
             self.finish_with(&response, ConnectionFields::Close, &HeaderOrigins::default());
             return Ok(());
         };

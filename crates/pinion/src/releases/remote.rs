@@ -16,8 +16,8 @@ use std::thread;
 /// Bytes that are sent between two states of the bar.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Bytes of an answer: the list of a thousand releases has a third of it.
-const ANSWER_MAX_BYTES: u64 = 1 << 20;
+/// Bytes of a response: the list of a thousand releases has a third of it.
+const RESPONSE_MAX_BYTES: u64 = 1 << 20;
 
 /// The exit code of a shell when there is no such program, and when the file is not one.
 const NOT_FOUND: i32 = 127;
@@ -48,10 +48,10 @@ pub(crate) struct Load<'a> {
 
 impl Remote {
     /// Runs `program` there with these arguments, the folder, and the argument `behind` it; returns
-    /// its answer.
+    /// its response.
     ///
     /// # Errors
-    /// ssh is missing or fails, there is no such program, or its answer reports a failure.
+    /// ssh is missing or fails, there is no such program, or its response reports a failure.
     pub(crate) fn ask<T: DeserializeOwned>(
         &self,
         program: &str,
@@ -78,9 +78,9 @@ impl Remote {
         };
         let said = ssh.stderr.take().map(|stderr| thread::spawn(move || pass_on(stderr)));
         let sent = load.map_or(Ok(()), |load| send(load, &mut ssh, bar));
-        let mut answer = String::new();
+        let mut response = String::new();
         if let Some(stdout) = ssh.stdout.take() {
-            let read = stdout.take(ANSWER_MAX_BYTES).read_to_string(&mut answer);
+            let read = stdout.take(RESPONSE_MAX_BYTES).read_to_string(&mut response);
             read.context("cannot read what ssh says")?;
         }
         let status = ssh.wait().context("cannot wait for ssh")?;
@@ -88,14 +88,14 @@ impl Remote {
         let held_back = said.and_then(|said| said.join().ok()).flatten();
         if status.success() {
             sent?;
-            return self.answer(&answer);
+            return self.response(&response);
         }
-        Err(self.failure(status.code(), &answer, held_back))
+        Err(self.failure(status.code(), &response, held_back))
     }
 
     /// Reads the document in the last line: earlier lines come from the shell's own start.
-    fn answer<T: DeserializeOwned>(&self, answer: &str) -> Result<T, Failure> {
-        let last = answer.lines().last().unwrap_or_default();
+    fn response<T: DeserializeOwned>(&self, response: &str) -> Result<T, Failure> {
+        let last = response.lines().last().unwrap_or_default();
         let read = serde_json::from_str(last);
         let what = || {
             let host = &self.destination;
@@ -104,10 +104,10 @@ impl Remote {
         Ok(read.with_context(what)?)
     }
 
-    fn failure(&self, code: Option<i32>, answer: &str, held_back: Option<String>) -> Failure {
+    fn failure(&self, code: Option<i32>, response: &str, held_back: Option<String>) -> Failure {
         let host = &self.destination;
         let document: Option<Value> =
-            answer.lines().last().and_then(|line| serde_json::from_str(line).ok());
+            response.lines().last().and_then(|line| serde_json::from_str(line).ok());
         if let Some(error) = document.as_ref().and_then(|document| document["error"].as_str()) {
             let other = ["unknown command", "unknown verb", "unknown flag"];
             let other = other.iter().any(|begin| error.starts_with(begin));
@@ -130,7 +130,7 @@ impl Remote {
     }
 }
 
-/// Sends all of it. If the other end does not want more, its answer says why.
+/// Sends all of it. If the other end does not want more, its response says why.
 fn send(load: &Load<'_>, ssh: &mut Child, bar: &Bar) -> Result<(), Failure> {
     let Some(mut stdin) = ssh.stdin.take() else { return Ok(()) };
     let (mut file, mut done) = (load.file, 0);
@@ -151,7 +151,7 @@ fn send(load: &Load<'_>, ssh: &mut Child, bar: &Bar) -> Result<(), Failure> {
 }
 
 /// Passes on the output of ssh and of the other end as it comes; but the line with which a pinion
-/// reports its failure, which its answer has too, is held back and returned.
+/// reports its failure, which its response has too, is held back and returned.
 fn pass_on(stderr: ChildStderr) -> Option<String> {
     let mut held_back: Option<String> = None;
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {

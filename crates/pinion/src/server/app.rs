@@ -22,7 +22,7 @@ use super::store::StoreClients;
 use super::trusted_proxies::TrustedProxies;
 use crate::settings::HealthCheck;
 use pinion_engine::address::Address;
-use pinion_engine::app::{App, Event, Message, OwnAnswer, RawEvent};
+use pinion_engine::app::{App, Event, Message, OwnResponse, RawEvent};
 use pinion_engine::clock::Now;
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
@@ -220,8 +220,8 @@ impl SitesApp {
         let client = ClientIdentity { peer: exchange.peer(), is_secured: exchange.is_secured() };
         let began = self.journal.begin(&client, exchange);
         let error_format = preferred_error_format(head.values(KnownField::Accept));
-        let answer = page::answer(400, error_format, page::BUILT_IN_FIELDS);
-        self.journal.respond(&answer, None, began, head, exchange);
+        let response = page::response(400, error_format, page::BUILT_IN_FIELDS);
+        self.journal.respond(&response, None, began, head, exchange);
         self.journal.client_unknown(error, self.trusted_proxies.client_field(), exchange);
     }
 }
@@ -349,12 +349,12 @@ impl App for SitesApp {
         });
         match site {
             Some(site) => refused_page(status, request, &site.generation.archive(), &mut self.work),
-            None => page::answer(status, request.error_format, page::BUILT_IN_FIELDS),
+            None => page::response(status, request.error_format, page::BUILT_IN_FIELDS),
         }
     }
 
-    fn answered(&mut self, connection: Address, answer: OwnAnswer) {
-        self.journal.engine_answered(connection, answer);
+    fn answered(&mut self, connection: Address, response: OwnResponse) {
+        self.journal.engine_answered(connection, response);
     }
 
     fn flooded(&mut self, _connection: Address) {

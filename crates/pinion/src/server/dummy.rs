@@ -4,7 +4,7 @@ use super::app::fits;
 use super::journal::Journal;
 use crate::settings::Dummy;
 use pinion_engine::address::Address;
-use pinion_engine::app::{App, Event, OwnAnswer, RawEvent};
+use pinion_engine::app::{App, Event, OwnResponse, RawEvent};
 use pinion_engine::clock::Now;
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
@@ -33,7 +33,7 @@ impl DummyApp {
     }
 }
 
-fn answer(body: &[u8]) -> Prepared<'_> {
+fn response(body: &[u8]) -> Prepared<'_> {
     Prepared {
         content_length: Some(body.len() as u64),
         body: PreparedBody::Bytes(body),
@@ -48,15 +48,15 @@ impl App for DummyApp {
                 let (peer, is_secured) = (exchange.peer(), exchange.is_secured());
                 let client = ClientIdentity { peer, is_secured };
                 let began = self.journal.begin(&client, exchange);
-                let answer = answer(&self.body);
-                self.journal.respond(&answer, None, began, head, exchange);
+                let response = response(&self.body);
+                self.journal.respond(&response, None, began, head, exchange);
             }
             (Event::Head(head), Some(delay_ms)) if fits(head, exchange) => {
                 exchange.wait(Some(delay_ms));
             }
             (Event::Deadline, _) => {
                 let bytes = if exchange.is_head_only() { 0 } else { self.body.len() as u64 };
-                exchange.prepared(&answer(&self.body), None);
+                exchange.prepared(&response(&self.body), None);
                 self.journal.counted(200, bytes);
             }
             _ => {}
@@ -71,8 +71,8 @@ impl App for DummyApp {
         self.journal.pass();
     }
 
-    fn answered(&mut self, connection: Address, answer: OwnAnswer) {
-        self.journal.engine_answered(connection, answer);
+    fn answered(&mut self, connection: Address, response: OwnResponse) {
+        self.journal.engine_answered(connection, response);
     }
 
     fn flooded(&mut self, _connection: Address) {

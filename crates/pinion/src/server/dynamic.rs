@@ -315,7 +315,7 @@ impl Dynamic {
         let allow;
         let archive = &scripted.generation.archive();
         let (work, scripts) = (&mut self.work, &scripted.script);
-        let answer = match (offer, scripts) {
+        let response = match (offer, scripts) {
             (Offer::Methods(mut methods), _) => {
                 // Either a handler of its own, or the server.
                 if !methods.iter().any(|method| method == "OPTIONS") {
@@ -323,11 +323,11 @@ impl Dynamic {
                 }
                 allow = methods.join(", ");
                 let work = work.get_or_insert_default();
-                let answer = match head.method {
+                let response = match head.method {
                     Method::Options => options_for(archive, head, work),
                     _ => error_for(405, archive, head, work),
                 };
-                Prepared { allow: Some(allow.as_bytes()), ..answer }
+                Prepared { allow: Some(allow.as_bytes()), ..response }
             }
             (_, Some(script)) if script.has_not_found() => {
                 self.begin(scripted, None, head, (client, developer), journal, exchange);
@@ -340,12 +340,12 @@ impl Dynamic {
         };
         let log = scripted.generation.log();
         let began = journal.begin(client, exchange).map(|began| began.of_site(log));
-        let mut send = |answer: &Prepared<'_>| {
-            journal.respond(answer, None, began, head, exchange);
+        let mut send = |response: &Prepared<'_>| {
+            journal.respond(response, None, began, head, exchange);
         };
         match developer {
-            Some(developer) => developer.adapt(&answer, send),
-            None => send(&answer),
+            Some(developer) => developer.adapt(&response, send),
+            None => send(&response),
         }
         true
     }

@@ -20,7 +20,7 @@ pub(super) fn fallback_for<'g>(
     gateway: &mut Gateway,
 ) -> Option<&'g Mount> {
     let mount = generation.mounts().without_file(head.target.path)?;
-    if generation.live().is_some_and(|live| live.answers(head.target.path)) {
+    if generation.live().is_some_and(|live| live.responses(head.target.path)) {
         return None;
     }
     let archive = generation.archive();

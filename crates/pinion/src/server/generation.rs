@@ -247,8 +247,8 @@ impl Generation {
 
     /// Returns whether a response is cut from a file outside of the archive that has changed since.
     #[inline]
-    pub(crate) fn is_outdated(&self, answer: &Prepared<'_>) -> bool {
-        let PreparedBody::Archive(pieces) = answer.body else { return false };
+    pub(crate) fn is_outdated(&self, response: &Prepared<'_>) -> bool {
+        let PreparedBody::Archive(pieces) = response.body else { return false };
         pieces.iter().any(|piece| match piece {
             Piece::External(range) => {
                 self.mapping.external(range.file).is_none_or(|file| !file.is_unchanged(range))

@@ -8,7 +8,7 @@ use super::stats::Counts;
 use crate::access_log::{LogId, LogRecord, LoggedPeer, Logger, Text};
 use crate::log_lines;
 use pinion_engine::address::Address;
-use pinion_engine::app::OwnAnswer;
+use pinion_engine::app::OwnResponse;
 use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::mapping::MappingId;
@@ -151,17 +151,17 @@ impl Journal {
         &mut self,
         began: Option<Beginning>,
         head: &RequestHead<'_>,
-        answer: &Prepared<'_>,
+        response: &Prepared<'_>,
         exchange: &mut Exchange<'_>,
     ) {
         if let Some(counts) = &self.counts {
-            counts.add(answer.status, content_bytes(head, answer));
+            counts.add(response.status, content_bytes(head, response));
             if let Some(weight) = self.sampling.weight() {
                 counts.add_time(self.pass_began.elapsed(), weight);
             }
         }
         if let (Some(log), Some(began)) = (&mut self.log, began) {
-            log.answered(began, self.pass_began, head, answer, exchange);
+            log.answered(began, self.pass_began, head, response, exchange);
         }
     }
 
@@ -297,10 +297,10 @@ impl Journal {
     }
 
     /// Records a response of the engine alone, to input that was no valid request.
-    pub(crate) fn engine_answered(&mut self, connection: Address, answer: OwnAnswer) {
-        self.counted(answer.status, answer.body_bytes);
+    pub(crate) fn engine_answered(&mut self, connection: Address, response: OwnResponse) {
+        self.counted(response.status, response.body_bytes);
         if let Some(log) = &mut self.log {
-            log.engine_answered(connection, answer, self.pass_began);
+            log.engine_answered(connection, response, self.pass_began);
         }
     }
 
@@ -327,18 +327,18 @@ impl Log {
         began: Beginning,
         pass_began: Instant,
         head: &RequestHead<'_>,
-        answer: &Prepared<'_>,
+        response: &Prepared<'_>,
         exchange: &mut Exchange<'_>,
     ) {
         let Some(to) = began.log else { return };
-        let body_bytes = content_bytes(head, answer);
+        let body_bytes = content_bytes(head, response);
         let field = |field| Text::from(head.value(field).unwrap_or_default());
         let record = LogRecord {
             log: to,
             unix_micros: self.unix_micros(began.at, pass_began),
             peer: began.peer,
             version: Some(head.version),
-            status: answer.status,
+            status: response.status,
             body_bytes,
             duration_micros: 0,
             cut: false,
@@ -386,17 +386,17 @@ impl Log {
         self.pending.add(&mut self.logger, exchange.address(), (later.began.at, bytes), &record);
     }
 
-    fn engine_answered(&mut self, connection: Address, answer: OwnAnswer, pass_began: Instant) {
+    fn engine_answered(&mut self, connection: Address, response: OwnResponse, pass_began: Instant) {
         let Some(to) = self.server else { return };
         let at = Instant::now();
         let nothing = Text::from(&b""[..]);
         let record = LogRecord {
             log: to,
             unix_micros: self.unix_micros(at, pass_began),
-            peer: answer.peer.map_or(LoggedPeer::Unix, LoggedPeer::Ip),
+            peer: response.peer.map_or(LoggedPeer::Unix, LoggedPeer::Ip),
             version: None,
-            status: answer.status,
-            body_bytes: answer.body_bytes,
+            status: response.status,
+            body_bytes: response.body_bytes,
             duration_micros: 0,
             cut: false,
             method: nothing,
@@ -407,7 +407,7 @@ impl Log {
             user: nothing,
             request_id: nothing,
         };
-        self.pending.add(&mut self.logger, connection, (at, answer.bytes), &record);
+        self.pending.add(&mut self.logger, connection, (at, response.bytes), &record);
     }
 
     fn unix_micros(&self, at: Instant, pass_began: Instant) -> i64 {
@@ -417,10 +417,10 @@ impl Log {
 }
 
 /// Returns the bytes of content that a response has.
-fn content_bytes(head: &RequestHead<'_>, answer: &Prepared<'_>) -> u64 {
+fn content_bytes(head: &RequestHead<'_>, response: &Prepared<'_>) -> u64 {
     match head.method {
         Method::Head => 0,
-        _ => answer.content_length.unwrap_or_default(),
+        _ => response.content_length.unwrap_or_default(),
     }
 }
 

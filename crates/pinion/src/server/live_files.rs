@@ -170,7 +170,7 @@ impl LiveFiles {
     }
 
     /// Returns whether nothing else responds to the path of a request, as the client has sent it.
-    pub(crate) fn answers(&self, path: &[u8]) -> bool {
+    pub(crate) fn responses(&self, path: &[u8]) -> bool {
         let mut decoded = Vec::new();
         let path = decode_path(path, &mut decoded);
         path.is_ok_and(|path| !matches!(self.find(path), LiveOutcome::Nothing))

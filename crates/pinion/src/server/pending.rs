@@ -23,7 +23,7 @@ const KEPT_LISTS: usize = 1024;
 pub(crate) const CONNECTION_BYTES: usize = 3 * size_of::<u32>();
 
 /// Room of a list's vectors when they are first needed: one response, and a record of common size.
-const FIRST_ANSWERS: usize = 1;
+const FIRST_RESPONSES: usize = 1;
 const FIRST_RECORD_BYTES: usize = 256;
 /// Room of the list of lists when it is first needed.
 const FIRST_LISTS: usize = 16;
@@ -36,7 +36,7 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Pending {
     /// The index of the list of each connection, by its slot.
     of_slot: Vec<u32>,
-    lists: Vec<AnswerList>,
+    lists: Vec<ResponseList>,
     free: Vec<u32>,
     /// The bytes of all of the above except the table.
     held_bytes: usize,
@@ -46,15 +46,15 @@ pub(crate) struct Pending {
 
 /// The responses of one connection, oldest first.
 #[derive(Debug, Default)]
-struct AnswerList {
-    answers: Vec<PendingAnswer>,
+struct ResponseList {
+    responses: Vec<PendingResponse>,
     /// Their records, one after the other.
     records: Vec<u8>,
 }
 
 /// One response.
 #[derive(Clone, Copy, Debug)]
-struct PendingAnswer {
+struct PendingResponse {
     /// Its number on the connection.
     exchange: u32,
     began: Instant,
@@ -83,7 +83,7 @@ impl Pending {
         };
         record.encode(&mut list.records);
         let body_bytes = record.body_bytes;
-        list.answers.push(PendingAnswer {
+        list.responses.push(PendingResponse {
             exchange,
             began,
             body_bytes,
@@ -97,11 +97,11 @@ impl Pending {
     pub(crate) fn drop_end(&mut self, exchange: Address, bytes: u64) {
         let Some(index) = self.of_slot.get(exchange.slot as usize) else { return };
         let Some(list) = self.lists.get_mut(*index as usize) else { return };
-        let mut answers = list.answers.iter_mut().rev();
-        if let Some(answer) = answers.find(|answer| answer.exchange == exchange.exchange) {
-            answer.bytes = answer.bytes.saturating_sub(bytes);
-            answer.body_bytes = answer.body_bytes.saturating_sub(bytes);
-            answer.is_cut = true;
+        let mut responses = list.responses.iter_mut().rev();
+        if let Some(response) = responses.find(|response| response.exchange == exchange.exchange) {
+            response.bytes = response.bytes.saturating_sub(bytes);
+            response.body_bytes = response.body_bytes.saturating_sub(bytes);
+            response.is_cut = true;
         }
     }
 
@@ -114,7 +114,7 @@ impl Pending {
         list.write(logger, unsent_bytes);
         if list.held_bytes() > KEPT_BYTES {
             self.held_bytes -= list.held_bytes();
-            *list = AnswerList::default();
+            *list = ResponseList::default();
         }
         self.kept_bytes += list.held_bytes();
         self.free.push(index);
@@ -125,7 +125,7 @@ impl Pending {
 
     /// Returns the list of a connection with room for one more response; `None` without memory for
     /// it.
-    fn list_with_room(&mut self, slot: u32, record_bytes: usize) -> Option<&mut AnswerList> {
+    fn list_with_room(&mut self, slot: u32, record_bytes: usize) -> Option<&mut ResponseList> {
         let index = self.list_of(slot)?;
         let new_bytes = self.lists.get(index)?.new_bytes(record_bytes);
         self.make_room(new_bytes)?;
@@ -156,7 +156,7 @@ impl Pending {
     }
 
     fn new_list(&mut self) -> Option<()> {
-        const LIST_BYTES: usize = size_of::<AnswerList>() + size_of::<u32>();
+        const LIST_BYTES: usize = size_of::<ResponseList>() + size_of::<u32>();
         let lists = grown(&self.lists, 1, FIRST_LISTS);
         self.make_room(lists * LIST_BYTES)?;
         let before_bytes = self.own_bytes();
@@ -166,7 +166,7 @@ impl Pending {
         if !reserved {
             return None;
         }
-        self.lists.push(AnswerList::default());
+        self.lists.push(ResponseList::default());
         self.free.push((self.lists.len() - 1) as u32);
         Some(())
     }
@@ -179,7 +179,7 @@ impl Pending {
                 return None;
             }
             for index in &self.free {
-                *self.lists.get_mut(*index as usize)? = AnswerList::default();
+                *self.lists.get_mut(*index as usize)? = ResponseList::default();
             }
             self.held_bytes -= std::mem::take(&mut self.kept_bytes);
         }
@@ -188,47 +188,47 @@ impl Pending {
 
     /// Returns the bytes of the lists without their contents.
     fn own_bytes(&self) -> usize {
-        self.lists.capacity() * size_of::<AnswerList>() + self.free.capacity() * size_of::<u32>()
+        self.lists.capacity() * size_of::<ResponseList>() + self.free.capacity() * size_of::<u32>()
     }
 }
 
-impl AnswerList {
+impl ResponseList {
     fn write(&mut self, logger: &mut Logger, mut unsent_bytes: u64) {
         let mut records = &mut self.records[..];
         // Unsent bytes are at the end.
-        let mut behind_bytes: u64 = self.answers.iter().map(|answer| answer.bytes).sum();
-        for answer in self.answers.drain(..) {
-            let (record, rest) = records.split_at_mut(answer.record_bytes);
+        let mut behind_bytes: u64 = self.responses.iter().map(|response| response.bytes).sum();
+        for response in self.responses.drain(..) {
+            let (record, rest) = records.split_at_mut(response.record_bytes);
             records = rest;
-            behind_bytes -= answer.bytes;
-            let unsent = unsent_bytes.saturating_sub(behind_bytes).min(answer.bytes);
+            behind_bytes -= response.bytes;
+            let unsent = unsent_bytes.saturating_sub(behind_bytes).min(response.bytes);
             unsent_bytes -= unsent;
-            let is_cut = answer.is_cut || unsent > 0;
+            let is_cut = response.is_cut || unsent > 0;
             // The content is at the end of the response, and its beginning may have been sent
             // before the rest was queued.
-            let body_bytes = answer.body_bytes.saturating_sub(unsent);
-            LogRecord::amend(record, body_bytes, micros_since(answer.began), is_cut);
+            let body_bytes = response.body_bytes.saturating_sub(unsent);
+            LogRecord::amend(record, body_bytes, micros_since(response.began), is_cut);
             logger.log_encoded(record);
         }
         self.records.clear();
     }
 
     fn held_bytes(&self) -> usize {
-        self.answers.capacity() * size_of::<PendingAnswer>() + self.records.capacity()
+        self.responses.capacity() * size_of::<PendingResponse>() + self.records.capacity()
     }
 
     /// Returns the bytes to be had for one more response, while those that the list has are still
     /// in use.
     fn new_bytes(&self, record_bytes: usize) -> usize {
-        grown(&self.answers, 1, FIRST_ANSWERS) * size_of::<PendingAnswer>()
+        grown(&self.responses, 1, FIRST_RESPONSES) * size_of::<PendingResponse>()
             + grown(&self.records, record_bytes, FIRST_RECORD_BYTES)
     }
 
     /// Takes them.
     fn reserve(&mut self, record_bytes: usize) -> bool {
-        let answers = grown(&self.answers, 1, FIRST_ANSWERS);
+        let responses = grown(&self.responses, 1, FIRST_RESPONSES);
         let records = grown(&self.records, record_bytes, FIRST_RECORD_BYTES);
-        grow(&mut self.answers, answers) && grow(&mut self.records, records)
+        grow(&mut self.responses, responses) && grow(&mut self.records, records)
     }
 }
 
@@ -260,7 +260,7 @@ mod tests {
 
     /// Returns the bytes that the vectors have, counted from outside.
     fn capacity_bytes(pending: &Pending) -> usize {
-        let of = |list: &AnswerList| list.answers.capacity() * 48 + list.records.capacity();
+        let of = |list: &ResponseList| list.responses.capacity() * 48 + list.records.capacity();
         let lists: usize = pending.lists.iter().map(of).sum();
         lists + pending.lists.capacity() * 48 + pending.free.capacity() * 4
     }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     fn waiting(pending: &Pending) -> usize {
-        pending.lists.iter().map(|list| list.answers.len()).sum()
+        pending.lists.iter().map(|list| list.responses.len()).sum()
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl Redirect {
 
     /// Returns a response with status 308, so that the method does not change (RFC 9110 §15.4.9),
     /// with path and query as they came: bytes that no URI has are escaped.
-    pub(crate) fn answer(&mut self, head: &RequestHead<'_>) -> Prepared<'_> {
+    pub(crate) fn response(&mut self, head: &RequestHead<'_>) -> Prepared<'_> {
         self.text.clear();
         self.text.extend_from_slice(self.leads.origin.as_bytes());
         // `*` and the host of a CONNECT are no paths.

@@ -25,7 +25,7 @@ use usage::Usage;
 #[repr(align(128))]
 pub(crate) struct Counts {
     /// The number of responses by the first digit of the status, from 2 on.
-    answers: [AtomicU64; 4],
+    responses: [AtomicU64; 4],
     content_bytes: AtomicU64,
     /// Connections that were ended for the work without end that their clients made.
     floods: AtomicU64,
@@ -44,8 +44,8 @@ impl Counts {
     #[inline]
     pub(crate) fn add(&self, status: u16, content_bytes: u64) {
         let class = usize::from(status / 100).checked_sub(2);
-        if let Some(answers) = class.and_then(|class| self.answers.get(class)) {
-            raise(answers, 1);
+        if let Some(responses) = class.and_then(|class| self.responses.get(class)) {
+            raise(responses, 1);
         }
         raise(&self.content_bytes, content_bytes);
     }
@@ -77,9 +77,9 @@ impl Tally {
 
     /// Returns the figures of all requests, and how long they took.
     pub(crate) fn status(&self) -> (status::Requests, Option<status::Latency>) {
-        let Sum { answers, content_bytes, .. } = self.sum();
-        let [status_2xx, status_3xx, status_4xx, status_5xx] = answers;
-        let total = answers.iter().sum();
+        let Sum { responses, content_bytes, .. } = self.sum();
+        let [status_2xx, status_3xx, status_4xx, status_5xx] = responses;
+        let total = responses.iter().sum();
         let requests = status::Requests {
             total,
             status_2xx,
@@ -95,7 +95,7 @@ impl Tally {
     fn sum(&self) -> Sum {
         let mut sum = Sum::default();
         for counts in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            for (of_all, of_one) in sum.answers.iter_mut().zip(&counts.answers) {
+            for (of_all, of_one) in sum.responses.iter_mut().zip(&counts.responses) {
                 *of_all += of_one.load(Ordering::Relaxed);
             }
             sum.content_bytes += counts.content_bytes.load(Ordering::Relaxed);
@@ -108,7 +108,7 @@ impl Tally {
 /// The responses of all workers since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum {
-    answers: [u64; 4],
+    responses: [u64; 4],
     content_bytes: u64,
     floods: u64,
 }
@@ -192,10 +192,10 @@ fn line(now: &Sample, last: &Sample) -> String {
     let mut text = format!("stats after {} s: ", count(now.at.as_secs()));
     if let Some(sum) = now.sum {
         let last = last.sum.unwrap_or_default();
-        let (total, last_total) = (sum.answers.iter().sum(), last.answers.iter().sum());
+        let (total, last_total) = (sum.responses.iter().sum(), last.responses.iter().sum());
         let _fits = write!(text, "{} ({}/s)", counted(total, "response"), rate(total, last_total));
-        for (class, answers) in (2..).zip(sum.answers) {
-            let _fits = write!(text, ", {class}xx {}", count(answers));
+        for (class, responses) in (2..).zip(sum.responses) {
+            let _fits = write!(text, ", {class}xx {}", count(responses));
         }
         let (bytes, last_bytes) = (sum.content_bytes, last.content_bytes);
         let _fits =
@@ -237,7 +237,7 @@ mod tests {
         two.add(101, 0);
         one.add_flood();
         (0..2).for_each(|_| two.add_flood());
-        assert_eq!(tally.sum(), Sum { answers: [3, 1, 1, 1], content_bytes: 117, floods: 3 });
+        assert_eq!(tally.sum(), Sum { responses: [3, 1, 1, 1], content_bytes: 117, floods: 3 });
     }
 
     #[test]
@@ -253,7 +253,7 @@ mod tests {
             read_bytes: 4096,
             written_bytes: 0,
         };
-        let sum = Sum { answers: [1200, 3, 2, 0], content_bytes: 1 << 20, floods: 1500 };
+        let sum = Sum { responses: [1200, 3, 2, 0], content_bytes: 1 << 20, floods: 1500 };
         let last = Sample { at: Duration::from_secs(1), usage, ..Sample::default() };
         let usage = Usage { user: Duration::from_millis(600), switches: 40, ..usage };
         let now = Sample { at: Duration::from_secs(3), sum: Some(sum), usage, connections: 7 };
@@ -267,7 +267,7 @@ mod tests {
         // Nothing is divided by nothing, and nothing goes backwards.
         let nothing = Sample { sum: Some(Sum::default()), ..last };
         assert!(line(&nothing, &now).contains("0 responses (0/s)"));
-        let sum = Sum { answers: [1, 0, 0, 0], content_bytes: 1, floods: 1 };
+        let sum = Sum { responses: [1, 0, 0, 0], content_bytes: 1, floods: 1 };
         let sample = Sample { sum: Some(sum), connections: 1, ..Sample::default() };
         let one = line(&sample, &Sample::default());
         for part in [": 1 response (", "; 1 connection;", "; 1 flood ended;"] {

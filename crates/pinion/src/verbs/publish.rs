@@ -131,12 +131,12 @@ fn there(publish: &Publish, remote: &Remote) -> Result<Published, Failure> {
     before.extend(publish.unproven.then_some("--unproven"));
     before.extend(["--", STDIN]);
     let load = Load { file: &file, bytes };
-    let answer = remote.ask(&publish.remote_pinion, &before, None, Some(&load), &bar)?;
+    let response = remote.ask(&publish.remote_pinion, &before, None, Some(&load), &bar)?;
     Ok(Published {
         archive: text(&publish.file),
         folder: publish.folder.text(),
         seconds: began.elapsed().as_secs_f64(),
-        ..answer
+        ..response
     })
 }
 

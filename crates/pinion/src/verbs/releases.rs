@@ -85,8 +85,8 @@ fn here(path: &Path) -> Result<ReleaseList, Failure> {
 /// Returns the list of a folder of another machine.
 fn there(releases: &Releases, remote: &Remote) -> Result<ReleaseList, Failure> {
     let before = ["releases", "--json", "--"];
-    let answer = remote.ask(&releases.remote_pinion, &before, None, None, &Bar::new(true))?;
-    Ok(ReleaseList { folder: releases.folder.text(), ..answer })
+    let response = remote.ask(&releases.remote_pinion, &before, None, None, &Bar::new(true))?;
+    Ok(ReleaseList { folder: releases.folder.text(), ..response })
 }
 
 fn release(

@@ -74,8 +74,8 @@ fn here(rollback: &Rollback, path: &Path) -> Result<RolledBack, Failure> {
 fn there(rollback: &Rollback, remote: &Remote) -> Result<RolledBack, Failure> {
     let (before, back) = (["rollback", "--json", "--"], rollback.back.to_string());
     let bar = Bar::new(true);
-    let answer = remote.ask(&rollback.remote_pinion, &before, Some(&back), None, &bar)?;
-    Ok(RolledBack { folder: rollback.folder.text(), ..answer })
+    let response = remote.ask(&rollback.remote_pinion, &before, Some(&back), None, &bar)?;
+    Ok(RolledBack { folder: rollback.folder.text(), ..response })
 }
 
 fn tell(done: &RolledBack, style: TerminalStyle) {

@@ -32,11 +32,11 @@ struct Response {
 }
 
 /// Sends `request` and reads this many responses; returns the first one.
-fn exchange(stream: &mut UnixStream, request: &[u8], answers: usize) -> Response {
+fn exchange(stream: &mut UnixStream, request: &[u8], responses: usize) -> Response {
     stream.write_all(request).expect("sent");
     let mut held = Vec::new();
     let mut first = None;
-    for _ in 0..answers {
+    for _ in 0..responses {
         let head_bytes = loop {
             match held.windows(4).position(|four| four == b"\r\n\r\n") {
                 Some(at) => break at + 4,
@@ -101,14 +101,14 @@ fn kinds(tag: &str) -> Vec<(&'static str, Vec<u8>, usize, &'static str)> {
     ]
 }
 
-fn no_answer_takes_memory(name: &str, flags: &[&str]) {
+fn no_response_takes_memory(name: &str, flags: &[&str]) {
     let site = Site::serve(name, flags);
     let tag = exchange(&mut site.connect(), &request("GET /", ""), 1).entity_tag;
-    for (kind, request, answers, status) in kinds(&tag) {
+    for (kind, request, responses, status) in kinds(&tag) {
         let mut stream = site.connect();
         let mut rounds = |count: usize| {
             for _ in 0..count {
-                assert_eq!(exchange(&mut stream, &request, answers).status, status, "{kind}");
+                assert_eq!(exchange(&mut stream, &request, responses).status, status, "{kind}");
             }
         };
         rounds(WARM_UP_ROUNDS);
@@ -130,13 +130,13 @@ fn log_of(name: &str) -> String {
 static TURN: Mutex<()> = Mutex::new(());
 
 #[test]
-fn no_static_answer_takes_memory() {
+fn no_static_response_takes_memory() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     for io in ["epoll", "uring"] {
-        no_answer_takes_memory(io, &["--io", io]);
+        no_response_takes_memory(io, &["--io", io]);
         let log = log_of(io);
         let flags = ["--io", io, "--access-log", &log];
-        no_answer_takes_memory(&format!("{io}-log"), &flags);
+        no_response_takes_memory(&format!("{io}-log"), &flags);
         let lines = fs::read_to_string(Path::new(&log)).expect("the log").lines().count();
         assert!(lines > ROUNDS, "{lines} lines");
         fs::remove_file(&log).expect("removed");

@@ -510,9 +510,9 @@ fn flags_stand_above_the_file() {
     );
     let server = Server::start(&folder, "conf/pinion.toml --cache-control max-age=7");
     assert!(!folder.join("conf/x.sock").exists(), "--listen stands for all listeners");
-    let answer = server.get("/");
-    assert_eq!(answer.field("Cache-Control"), Some("max-age=7"));
-    assert_eq!(answer.field("Server"), Some("file"));
+    let response = server.get("/");
+    assert_eq!(response.field("Cache-Control"), Some("max-age=7"));
+    assert_eq!(response.field("Server"), Some("file"));
     let start = server.start.join("\n");
     assert!(start.contains("conf/pinion.toml with 1 site, 2 workers"), "{start}");
     let of_site = server.start.iter().find(|line| line.starts_with("site conf/../site ("));

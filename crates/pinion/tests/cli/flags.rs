@@ -256,8 +256,8 @@ fn flags_of_a_build_reach_a_served_folder() {
     assert_eq!(server.get("/docs/").status, 404);
     assert_eq!(server.get("/").field("Cache-Control"), Some("no-cache"));
     for (asked, got) in [("br", Some("br")), ("gzip", None)] {
-        let answer = server.get_with("/style.css", &format!("Accept-Encoding: {asked}\r\n"));
-        assert_eq!(answer.field("Content-Encoding"), got, "{asked}");
+        let response = server.get_with("/style.css", &format!("Accept-Encoding: {asked}\r\n"));
+        assert_eq!(response.field("Content-Encoding"), got, "{asked}");
     }
 }
 
@@ -276,7 +276,7 @@ fn cat_writes_each_stored_form() {
     for (form, coding) in forms.iter().zip(codings) {
         let cat = run(&folder, &format!("cat site.pinion /style.css --coding {coding}"));
         assert_eq!((cat.code, &form["bytes"]), (0, &cat.stdout.len().into()), "{coding}");
-        let answer = server.get_with("/style.css", &format!("Accept-Encoding: {coding}\r\n"));
-        assert!(answer.body == cat.stdout, "{coding}");
+        let response = server.get_with("/style.css", &format!("Accept-Encoding: {coding}\r\n"));
+        assert!(response.body == cat.stdout, "{coding}");
     }
 }

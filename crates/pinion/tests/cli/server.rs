@@ -87,40 +87,40 @@ impl Server {
     }
 
     /// Sends one GET on a connection of its own.
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Response {
         self.try_get(path).expect("an answer")
     }
 
     /// Sends one GET with additional field lines.
-    pub(crate) fn get_with(&self, path: &str, fields: &str) -> Answer {
+    pub(crate) fn get_with(&self, path: &str, fields: &str) -> Response {
         self.ask(path, fields).expect("an answer")
     }
 
     /// Sends one GET, to which the server may react by closing the connection.
-    pub(crate) fn try_get(&self, path: &str) -> Option<Answer> {
+    pub(crate) fn try_get(&self, path: &str) -> Option<Response> {
         self.ask(path, "")
     }
 
-    fn ask(&self, path: &str, fields: &str) -> Option<Answer> {
+    fn ask(&self, path: &str, fields: &str) -> Option<Response> {
         let mut stream = TcpStream::connect(self.address()).expect("it listens");
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n");
         stream.write_all(request.as_bytes()).ok()?;
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).ok()?;
-        Answer::split(&bytes)
+        Response::split(&bytes)
     }
 
     /// Repeats a request until it gets the wanted response.
     #[track_caller]
-    pub(crate) fn gets(&self, path: &str, wanted: impl Fn(&Answer) -> bool) {
+    pub(crate) fn gets(&self, path: &str, wanted: impl Fn(&Response) -> bool) {
         let began = Instant::now();
         loop {
-            let answer = self.get(path);
-            if wanted(&answer) {
+            let response = self.get(path);
+            if wanted(&response) {
                 return;
             }
-            assert!(began.elapsed() < PATIENCE, "still {answer:?}");
+            assert!(began.elapsed() < PATIENCE, "still {response:?}");
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -136,14 +136,14 @@ impl Drop for Server {
 
 /// A parsed response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     /// Status line and field lines.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     fn split(bytes: &[u8]) -> Option<Self> {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
         let head = String::from_utf8(bytes[..end].to_vec()).ok()?;
@@ -158,11 +158,11 @@ impl Answer {
 }
 
 /// Sends a request that ends the connection, and reads its response.
-pub(crate) fn exchange(stream: &mut (impl Read + Write), request: &str) -> Answer {
+pub(crate) fn exchange(stream: &mut (impl Read + Write), request: &str) -> Response {
     stream.write_all(request.as_bytes()).expect("sent");
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).expect("an answer and the end");
-    Answer::split(&bytes).expect("a head")
+    Response::split(&bytes).expect("a head")
 }
 
 /// Returns the lines of stderr as they arrive.

@@ -22,10 +22,10 @@ fn a_folder_and_an_archive_are_served_alike() {
     let page = folder.read("site/index.html");
     for what in ["site", "site.pinion"] {
         let server = Server::start(&folder, what);
-        let answer = server.get("/");
-        assert_eq!((answer.status, &answer.body), (200, &page), "{what}");
-        assert!(answer.field("ETag").is_some() && answer.field("Date").is_some());
-        assert_eq!(answer.field("Server"), None);
+        let response = server.get("/");
+        assert_eq!((response.status, &response.body), (200, &page), "{what}");
+        assert!(response.field("ETag").is_some() && response.field("Date").is_some());
+        assert_eq!(response.field("Server"), None);
         assert_eq!(server.get("/none").status, 404);
         assert_eq!(server.get("/none").body, folder.read("site/404.html"));
         assert_eq!(server.stop().0, Some(0), "{what}");
@@ -86,13 +86,13 @@ fn a_truncated_file_costs_answers_and_never_the_server() {
     let file = fs::File::options().write(true).open(folder.join("site.pinion")).expect("it opens");
     file.set_len(4096).expect("truncated");
     for path in ["/large.bin", "/", "/style.css", "/none", "/large.bin"] {
-        let answer = server.try_get(path);
-        assert!(answer.is_none_or(|answer| answer.status == 500), "{path}");
+        let response = server.try_get(path);
+        assert!(response.is_none_or(|response| response.status == 500), "{path}");
     }
     server.hears("every request is answered 500 until a whole archive is loaded");
     publish(&folder, "whole again");
     server.signal(Signal::HUP);
-    server.gets("/", |answer| answer.body == folder.read("site/index.html"));
+    server.gets("/", |response| response.body == folder.read("site/index.html"));
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn every_listener_is_told_and_answers() {
     assert_eq!(server.urls[2], "unix:p.sock");
     assert_eq!(server.get("/").status, 200);
     let mut local = UnixStream::connect(folder.join("p.sock")).expect("it listens");
-    let answer = exchange(&mut local, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    assert_eq!(answer.status, 200);
+    let response = exchange(&mut local, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert_eq!(response.status, 200);
     assert_eq!(server.stop().0, Some(0));
     assert!(!folder.join("p.sock").exists(), "the socket's file is gone");
 }
@@ -155,10 +155,10 @@ fn the_dummy_answers_13_bytes_to_everything() {
     let folder = Folder::new();
     let server = Server::start(&folder, "--dummy --server-name pinion");
     for path in ["/", "/anything?x"] {
-        let answer = server.get(path);
-        assert_eq!((answer.status, answer.body.len()), (200, 13));
-        assert_eq!(answer.field("Content-Length"), Some("13"));
-        assert_eq!(answer.field("Server"), Some("pinion"));
+        let response = server.get(path);
+        assert_eq!((response.status, response.body.len()), (200, 13));
+        assert_eq!(response.field("Content-Length"), Some("13"));
+        assert_eq!(response.field("Server"), Some("pinion"));
     }
 }
 
@@ -166,9 +166,9 @@ fn the_dummy_answers_13_bytes_to_everything() {
 fn the_empty_dummy_answers_without_content() {
     let folder = Folder::new();
     for flags in ["--dummy-empty", "--dummy --dummy-empty --dummy-delay 5ms"] {
-        let answer = Server::start(&folder, flags).get("/anything");
-        assert_eq!((answer.status, answer.body.len()), (200, 0), "{flags}");
-        assert_eq!(answer.field("Content-Length"), Some("0"), "{flags}");
+        let response = Server::start(&folder, flags).get("/anything");
+        assert_eq!((response.status, response.body.len()), (200, 0), "{flags}");
+        assert_eq!(response.field("Content-Length"), Some("0"), "{flags}");
     }
 }
 
@@ -183,7 +183,7 @@ fn sighup_takes_up_another_archive_and_a_changed_folder() {
         assert!(!server.get("/").body.ends_with(format!("{title}</title>").as_bytes()));
         server.signal(Signal::HUP);
         server.hears("reloaded");
-        server.gets("/", |answer| answer.body == folder.read("site/index.html"));
+        server.gets("/", |response| response.body == folder.read("site/index.html"));
         assert_eq!(server.stop().0, Some(0));
     }
 }
@@ -207,10 +207,10 @@ fn a_watched_folder_is_rebuilt_when_a_file_changes() {
     let server = Server::start(&folder, "site --watch");
     for title in ["second", "third"] {
         folder.write("site/index.html", format!("<!doctype html><title>{title}</title>"));
-        server.gets("/", |answer| answer.body == folder.read("site/index.html"));
+        server.gets("/", |response| response.body == folder.read("site/index.html"));
     }
     folder.write("site/new/page.html", "new");
-    server.gets("/new/page.html", |answer| answer.body == b"new");
+    server.gets("/new/page.html", |response| response.body == b"new");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_watched_archive_is_swapped_when_another_takes_its_name() {
     let server = Server::start(&folder, "site.pinion --watch");
     for title in ["second", "third"] {
         publish(&folder, title);
-        server.gets("/", |answer| answer.body == folder.read("site/index.html"));
+        server.gets("/", |response| response.body == folder.read("site/index.html"));
     }
     // A storm of renames: the name leads nowhere now and then, and to the last one at the end.
     for state in 0..20 {
@@ -228,7 +228,7 @@ fn a_watched_archive_is_swapped_when_another_takes_its_name() {
         folder.write("site/index.html", format!("<title>{state}</title>"));
         build_site(&folder);
     }
-    server.gets("/", |answer| answer.body == b"<title>19</title>");
+    server.gets("/", |response| response.body == b"<title>19</title>");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_link_to_the_archive_may_be_switched() {
     release("one");
     let server = Server::start(&folder, "current.pinion --watch");
     release("two");
-    server.gets("/", |answer| answer.body == b"<!doctype html><title>two</title>");
+    server.gets("/", |response| response.body == b"<!doctype html><title>two</title>");
 }
 
 #[test]
@@ -288,8 +288,8 @@ fn a_stopping_server_finishes_what_is_running() {
     server.signal(Signal::TERM);
     server.hears("stopping");
     assert_eq!(idle.read(&mut [0; 1]).expect("the end"), 0, "an idle connection ends at once");
-    let answer = exchange(&mut busy, "\r\n");
-    assert_eq!((answer.status, answer.field("Connection")), (200, Some("close")));
+    let response = exchange(&mut busy, "\r\n");
+    assert_eq!((response.status, response.field("Connection")), (200, Some("close")));
     assert_eq!(server.stop().0, Some(0));
 }
 

@@ -7,10 +7,10 @@ use pinion_http::limits::Limits;
 use pinion_http::prepared::{Piece, PreparedBody};
 use pinion_site::{Pieces, RequestBuffers, respond};
 
-use crate::interpreter::{Answer, Request};
+use crate::interpreter::{Request, Resolution};
 
 /// Requests a path, in which every byte that is no letter or digit is escaped.
-pub(crate) fn ask(layout: &Layout, bytes: &[u8], request: &Request) -> Answer {
+pub(crate) fn ask(layout: &Layout, bytes: &[u8], request: &Request) -> Resolution {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '/';
     let path: String = request
         .path
@@ -55,7 +55,7 @@ pub(crate) fn send(layout: &Layout, bytes: &[u8], request: &str) -> Sent {
     Sent { status: prepared.status, head: String::from_utf8(out).expect("text") }
 }
 
-fn said(layout: &Layout, bytes: &[u8], request: &str) -> Answer {
+fn said(layout: &Layout, bytes: &[u8], request: &str) -> Resolution {
     let mut storage = HeadStorage::new();
     let parsed = head::parse(request.as_bytes(), 0, &mut storage, &Limits::default());
     let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{request}: {parsed:?}") };
@@ -66,7 +66,7 @@ fn said(layout: &Layout, bytes: &[u8], request: &str) -> Answer {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     if let Some(location) = &prepared.location {
         let query = location.query.map_or(String::new(), |query| format!("?{}", text(query)));
-        return Answer::Redirect(prepared.status, text(location.path) + &query);
+        return Resolution::Redirect(prepared.status, text(location.path) + &query);
     }
     let body = match &prepared.body {
         PreparedBody::None => String::new(),
@@ -74,10 +74,10 @@ fn said(layout: &Layout, bytes: &[u8], request: &str) -> Answer {
         PreparedBody::Archive(pieces) => pieces.iter().map(|piece| content(bytes, piece)).collect(),
     };
     match body.strip_prefix("fallback ") {
-        Some(folder) => Answer::Fallback(prepared.status, folder.to_owned()),
-        None if body == "single page" => Answer::SinglePage,
-        None if body.starts_with('/') => Answer::Page(prepared.status, body),
-        None => Answer::NotFound,
+        Some(folder) => Resolution::Fallback(prepared.status, folder.to_owned()),
+        None if body == "single page" => Resolution::SinglePage,
+        None if body.starts_with('/') => Resolution::Page(prepared.status, body),
+        None => Resolution::NotFound,
     }
 }
 

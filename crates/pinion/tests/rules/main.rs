@@ -23,7 +23,7 @@ use pinion_build::{BuildError, Options};
 use proptest::prelude::*;
 
 use crate::asked::ask;
-use crate::interpreter::{Answer, Request, Rule, Site, resolve};
+use crate::interpreter::{Request, Resolution, Rule, Site, resolve};
 
 /// Files, and the other paths of each: its folder, with a slash at its end, and itself without its
 /// extension.
@@ -330,15 +330,15 @@ proptest! {
             navigation: false,
         });
         for request in requests.into_iter().chain(exact) {
-            let answer = ask(&layout, &bytes, &request);
+            let response = ask(&layout, &bytes, &request);
             let expected = match resolve(&site, &request) {
-                Answer::Page(_, path) if path == "/app.single" => Answer::SinglePage,
+                Resolution::Page(_, path) if path == "/app.single" => Resolution::SinglePage,
                 // The content of a page is its file's name, and several paths have one file.
-                Answer::Page(status, path) => Answer::Page(status, file_of(&path)),
-                answer => answer,
+                Resolution::Page(status, path) => Resolution::Page(status, file_of(&path)),
+                response => response,
             };
             let rules = lines(&site.rules, "");
-            prop_assert_eq!(answer, expected, "{:?}\n{:?}\n{}", request, case.conventions, rules);
+            prop_assert_eq!(response, expected, "{:?}\n{:?}\n{}", request, case.conventions, rules);
         }
     }
 }
@@ -361,14 +361,14 @@ fn the_files_answer_what_the_table_says() {
     };
     let bytes = case.build();
     let layout = Layout::open(&bytes).expect("sound");
-    let mut answers = BTreeMap::new();
+    let mut responses = BTreeMap::new();
     for (file, aliases) in FILES {
         for path in aliases.iter().chain([&file]) {
             let (host, path_asked) = ("a.example".to_owned(), (*path).to_owned());
             let request = Request { host, path: path_asked, ..Request::default() };
-            answers.insert(*path, ask(&layout, &bytes, &request));
-            assert_eq!(answers[path], Answer::Page(200, file.to_owned()), "{path}");
+            responses.insert(*path, ask(&layout, &bytes, &request));
+            assert_eq!(responses[path], Resolution::Page(200, file.to_owned()), "{path}");
         }
     }
-    assert_eq!(answers.len(), case.site().pages.len());
+    assert_eq!(responses.len(), case.site().pages.len());
 }

@@ -42,7 +42,7 @@ impl ProgramRunner {
     fn send_stops(&mut self) -> bool {
         while let Some(id) = self.to_stop.front() {
             // If there is no connection, the spawner has stopped the programs already. The end of
-            // the stream of answers reports that the spawner is gone.
+            // the stream of replies reports that the spawner is gone.
             if let SpawnerLink::Open(connection, _) = &self.link
                 && connection.stop(id.0) == Err(RequestError::Busy)
             {
@@ -133,8 +133,8 @@ impl ProgramRunner {
         };
         let reader = connection.reader();
         let reader = reader.map_err(|error| RunError::NoResources(error.to_string()))?;
-        let answers = connections.adopt(reader, self.tag).map_err(no_stream)?;
-        self.link = SpawnerLink::Open(connection, answers);
+        let replies = connections.adopt(reader, self.tag).map_err(no_stream)?;
+        self.link = SpawnerLink::Open(connection, replies);
         Ok(true)
     }
 }

@@ -2,7 +2,7 @@
 
 use pinion_engine::app::{Gone, RawEvent};
 use pinion_engine::raw::RawStream;
-use pinion_spawner::answer::{AnswerReader, SpawnerReply};
+use pinion_spawner::reply::{ReplyReader, SpawnerReply};
 
 use super::{ProgramRunner, SpawnerLink};
 use crate::program_run::{Exit, RunId, RunStage, RunStream};
@@ -15,12 +15,12 @@ impl ProgramRunner {
             RawEvent::Bytes(bytes) => {
                 let mut found = Vec::new();
                 let mut is_garbled = false;
-                self.answers.feed(bytes, |answer| match answer {
-                    Some(answer) => found.push(answer),
+                self.replies.feed(bytes, |reply| match reply {
+                    Some(reply) => found.push(reply),
                     None => is_garbled = true,
                 });
-                for answer in found {
-                    self.answered(answer);
+                for reply in found {
+                    self.answered(reply);
                 }
                 if is_garbled {
                     stream.abort();
@@ -36,13 +36,13 @@ impl ProgramRunner {
         }
     }
 
-    fn answered(&mut self, answer: SpawnerReply) {
-        let id = RunId(answer.id());
-        if !matches!(answer, SpawnerReply::Started { .. }) {
+    fn answered(&mut self, reply: SpawnerReply) {
+        let id = RunId(reply.id());
+        if !matches!(reply, SpawnerReply::Started { .. }) {
             self.ending.remove(&id);
         }
         let Some(run) = self.runs.get_mut(&id) else { return };
-        match answer {
+        match reply {
             SpawnerReply::Started { pid, .. } => {
                 (run.stage, run.pid) = (RunStage::Running, Some(pid));
             }
@@ -92,7 +92,7 @@ impl ProgramRunner {
     /// started over the connection. The next program opens a new one.
     fn connection_is_lost(&mut self) {
         self.link = SpawnerLink::Unused;
-        self.answers = AnswerReader::default();
+        self.replies = ReplyReader::default();
         self.ending.clear();
         let lost = self.runs.iter().filter(|(_, run)| run.may_run());
         let lost: Vec<RunId> = lost.map(|(id, _)| *id).collect();

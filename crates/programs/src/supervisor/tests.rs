@@ -31,7 +31,7 @@ fn running() -> Supervisor {
     let mut supervisor = Supervisor::new(1);
     supervisor.set_programs(&[program("web", 3, 1)], 0);
     assert_eq!(outputs(&mut supervisor), [start(1, 3)]);
-    supervisor.on_answer(SpawnerReply::Started { id: 1, pid: 70 }, 0);
+    supervisor.on_reply(SpawnerReply::Started { id: 1, pid: 70 }, 0);
     assert_eq!(outputs(&mut supervisor), [log("web[70]: started")]);
     supervisor
 }
@@ -47,7 +47,7 @@ fn a_program_is_started_and_started_again() {
         (status(&supervisor).phase, supervisor.deadline_ms()),
         (ProgramPhase::Running, None)
     );
-    supervisor.on_answer(SpawnerReply::Signaled { id: 1, signal: 11 }, 5000);
+    supervisor.on_reply(SpawnerReply::Signaled { id: 1, signal: 11 }, 5000);
     let until_ms = supervisor.deadline_ms().expect("a restart");
     assert!((5100..=5125).contains(&until_ms), "{until_ms}");
     let line = format!("web[70]: ended by SIGSEGV; next start in {} ms", until_ms - 5000);
@@ -68,13 +68,13 @@ fn a_start_that_fails_says_why_and_is_tried_again() {
     let mut supervisor = Supervisor::new(1);
     supervisor.set_programs(&[program("web", 0, 1)], 0);
     outputs(&mut supervisor);
-    supervisor.on_answer(SpawnerReply::Failed { id: 1, stage: StartStage::Exec, errno: 2 }, 0);
+    supervisor.on_reply(SpawnerReply::Failed { id: 1, stage: StartStage::Exec, errno: 2 }, 0);
     let [SupervisorOutput::Log(line)] = &outputs(&mut supervisor)[..] else { panic!("one line") };
     let why = "web: cannot execute the program: No such file or directory; next start";
     assert!(line.starts_with(why), "{line}");
     supervisor.tick(supervisor.deadline_ms().expect("a restart"));
     assert_eq!(outputs(&mut supervisor), [start(2, 0)]);
-    supervisor.on_answer(SpawnerReply::Rejected { id: 2, reason: Reason::Descriptors }, 200);
+    supervisor.on_reply(SpawnerReply::Rejected { id: 2, reason: Reason::Descriptors }, 200);
     let [SupervisorOutput::Log(line)] = &outputs(&mut supervisor)[..] else { panic!("one line") };
     assert!(line.starts_with("web: cannot start: "), "{line}");
     assert!(line.contains("; next start in "), "{line}");
@@ -88,7 +88,7 @@ fn a_start_without_room_is_tried_again_soon() {
     outputs(&mut supervisor);
     let mut now_ms = 0;
     for id in 1..20 {
-        supervisor.on_answer(SpawnerReply::Rejected { id, reason: Reason::TooManyRunning }, now_ms);
+        supervisor.on_reply(SpawnerReply::Rejected { id, reason: Reason::TooManyRunning }, now_ms);
         let line = log("web: cannot start yet: too many programs are running");
         let lines = if id == 1 { vec![line] } else { Vec::new() };
         assert_eq!(outputs(&mut supervisor), lines);
@@ -109,7 +109,7 @@ fn a_changed_program_is_stopped_before_it_is_started() {
     let stopping = log("web[70]: stopping, its settings have changed");
     assert_eq!(outputs(&mut supervisor), [stopping, SupervisorOutput::Stop { id: 1 }]);
     assert_eq!(status(&supervisor).phase, ProgramPhase::Stopping);
-    supervisor.on_answer(SpawnerReply::Exited { id: 1, status: 0 }, 30);
+    supervisor.on_reply(SpawnerReply::Exited { id: 1, status: 0 }, 30);
     assert_eq!(outputs(&mut supervisor), [log("web[70]: exited with status 0"), start(2, 5)]);
 }
 
@@ -123,7 +123,7 @@ fn a_removed_program_is_stopped() {
     supervisor.set_programs(&[program("web", 4, 1)], 20);
     assert_eq!(outputs(&mut supervisor), []);
     supervisor.set_programs(&[], 20);
-    supervisor.on_answer(SpawnerReply::Signaled { id: 1, signal: 9 }, 30);
+    supervisor.on_reply(SpawnerReply::Signaled { id: 1, signal: 9 }, 30);
     assert_eq!(outputs(&mut supervisor), [log("web[70]: ended by SIGKILL")]);
     assert_eq!((supervisor.status().count(), supervisor.deadline_ms()), (0, None));
 }
@@ -133,7 +133,7 @@ fn a_table_that_was_just_replaced_is_no_failure() {
     let mut supervisor = Supervisor::new(1);
     supervisor.set_programs(&[program("web", 0, 1)], 0);
     outputs(&mut supervisor);
-    supervisor.on_answer(SpawnerReply::Rejected { id: 1, reason: Reason::StaleTable }, 0);
+    supervisor.on_reply(SpawnerReply::Rejected { id: 1, reason: Reason::StaleTable }, 0);
     assert_eq!((outputs(&mut supervisor), supervisor.deadline_ms()), (vec![], Some(100)));
     assert_eq!(status(&supervisor).last_end, None);
 }
@@ -155,7 +155,7 @@ enum Event {
     /// So much time passes, and due programs are started.
     Pass(u64),
     /// The spawner answers a request, one of those that wait: the numbers choose which and how.
-    Answer(usize, u8),
+    Reply(usize, u8),
     /// A running program ends.
     End(usize),
     /// The configuration has these revisions of the programs a, b and c; 0 for none.
@@ -166,7 +166,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let pass = prop_oneof![0..300_u64, 0..2 * STABLE_RUN_MS];
     let event = prop_oneof![
         4 => pass.prop_map(Event::Pass),
-        4 => (any::<usize>(), any::<u8>()).prop_map(|(which, how)| Event::Answer(which, how)),
+        4 => (any::<usize>(), any::<u8>()).prop_map(|(which, how)| Event::Reply(which, how)),
         4 => any::<usize>().prop_map(Event::End),
         1 => any::<[u8; 3]>().prop_map(|revisions| {
             Event::Configure(revisions.map(|revision| u64::from(revision % 3)))
@@ -264,19 +264,19 @@ impl Model {
     }
 
     /// Lets the spawner answer the request for a start.
-    fn answer(&mut self, which: usize, how: u8) {
+    fn reply(&mut self, which: usize, how: u8) {
         let Some((id, process)) = self.chosen(which, |process| !process.is_started) else { return };
-        let answer = match how % 8 {
+        let reply = match how % 8 {
             0 => SpawnerReply::Failed { id, stage: StartStage::Exec, errno: 2 },
             1 => SpawnerReply::Rejected { id, reason: Reason::TooManyRunning },
             2 => SpawnerReply::Rejected { id, reason: Reason::StaleTable },
             _ => {
                 self.processes.entry(id).and_modify(|process| process.is_started = true);
-                self.supervisor.on_answer(SpawnerReply::Started { id, pid: 1 }, self.now_ms);
+                self.supervisor.on_reply(SpawnerReply::Started { id, pid: 1 }, self.now_ms);
                 return self.carry_out();
             }
         };
-        self.end(id, process, answer);
+        self.end(id, process, reply);
     }
 
     /// Ends a process that was started.
@@ -286,10 +286,10 @@ impl Model {
         }
     }
 
-    fn end(&mut self, id: u64, process: Process, answer: SpawnerReply) {
+    fn end(&mut self, id: u64, process: Process, reply: SpawnerReply) {
         self.processes.remove(&id);
         self.ended_ms[process.name] = (!process.is_stopping).then_some(self.now_ms);
-        self.supervisor.on_answer(answer, self.now_ms);
+        self.supervisor.on_reply(reply, self.now_ms);
         self.carry_out();
     }
 
@@ -307,7 +307,7 @@ impl Model {
                 self.now_ms = until_ms;
                 self.tick();
             }
-            Event::Answer(which, how) => self.answer(which, how),
+            Event::Reply(which, how) => self.reply(which, how),
             Event::End(which) => self.end_started(which),
             Event::Configure(revisions) => self.configure(revisions),
         }

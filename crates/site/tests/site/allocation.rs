@@ -64,7 +64,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 #[test]
-fn no_answer_takes_memory() {
+fn no_response_takes_memory() {
     let tag = get("/text.txt").field("ETag").expect("always").to_owned();
     let sixteen: Vec<String> = (0..16).map(|n| format!("{0}-{0}", 2 * n)).collect();
     let requests = [

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pinion_archive::Layout;
 
-use crate::interpreter::{Answer, Request, Rule, Site, resolve};
+use crate::interpreter::{Request, Resolution, Rule, Site, resolve};
 use crate::rules::{archive, ask, said};
 
 const DOCUMENT: &str = include_str!("../../../../docs/resolution.md");
@@ -86,14 +86,14 @@ fn request(cell: &str) -> Request {
 }
 
 /// Returns the response in the words of the table.
-fn in_words(answer: &Answer, files: &BTreeMap<String, String>) -> String {
-    match answer {
-        Answer::Page(status, key) => format!("{status} {}", files[key]),
-        Answer::Redirect(status, location) => format!("{status} `{location}`"),
-        Answer::Fallback(200, folder) => format!("200 {}_200.png", &folder[1..]),
-        Answer::Fallback(status, folder) => format!("{status} {}404.html", &folder[1..]),
-        Answer::SinglePage => "200 app.html".to_owned(),
-        Answer::NotFound => "404".to_owned(),
+fn in_words(response: &Resolution, files: &BTreeMap<String, String>) -> String {
+    match response {
+        Resolution::Page(status, key) => format!("{status} {}", files[key]),
+        Resolution::Redirect(status, location) => format!("{status} `{location}`"),
+        Resolution::Fallback(200, folder) => format!("200 {}_200.png", &folder[1..]),
+        Resolution::Fallback(status, folder) => format!("{status} {}404.html", &folder[1..]),
+        Resolution::SinglePage => "200 app.html".to_owned(),
+        Resolution::NotFound => "404".to_owned(),
     }
 }
 
@@ -108,9 +108,9 @@ fn the_worked_table_is_what_happens() {
     for row in rows {
         let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
         let request = request(cells[0]);
-        let answer = said(&ask(&layout, &bytes, &request));
-        assert_eq!(in_words(&answer, &files), cells[1], "{row}");
-        assert_eq!(answer, resolve(&site, &request), "{row}");
+        let response = said(&ask(&layout, &bytes, &request));
+        assert_eq!(in_words(&response, &files), cells[1], "{row}");
+        assert_eq!(response, resolve(&site, &request), "{row}");
         steps.insert(cells[2].chars().next().expect("a step"));
     }
     assert_eq!(steps.into_iter().collect::<String>(), "1234567");
@@ -126,6 +126,6 @@ fn without_a_page_for_it_the_built_in_one_answers() {
     let layout = Layout::open(&bytes).expect("sound");
     let request = request("`/users/7`");
     let response = ask(&layout, &bytes, &request);
-    assert_eq!((response.status, said(&response)), (404, Answer::NotFound));
-    assert_eq!(resolve(&site, &request), Answer::NotFound);
+    assert_eq!((response.status, said(&response)), (404, Resolution::NotFound));
+    assert_eq!(resolve(&site, &request), Resolution::NotFound);
 }

@@ -47,7 +47,7 @@ pub(crate) struct Request {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum Resolution {
     /// The content of a page.
     Page(u16, String),
     Redirect(u16, String),
@@ -61,7 +61,7 @@ pub(crate) enum Answer {
 /// The captured texts by name; the name of the text that a `*` matches is `splat`.
 type Captures = BTreeMap<String, String>;
 
-pub(crate) fn resolve(site: &Site, request: &Request) -> Answer {
+pub(crate) fn resolve(site: &Site, request: &Request) -> Resolution {
     let first = site.rules.iter().find_map(|rule| Some((rule, captures(rule, request)?)));
     let by_rule = || match &first {
         Some((rule, captures)) => apply(rule, captures, site, request),
@@ -72,7 +72,7 @@ pub(crate) fn resolve(site: &Site, request: &Request) -> Answer {
         return by_rule();
     }
     if site.pages.contains(path) {
-        return Answer::Page(200, path.clone());
+        return Resolution::Page(200, path.clone());
     }
     let other = match path.strip_suffix('/') {
         Some(without) => without.to_owned(),
@@ -80,58 +80,58 @@ pub(crate) fn resolve(site: &Site, request: &Request) -> Answer {
     };
     let leads_there = !path.ends_with("//") && !other.starts_with("//");
     if site.pages.contains(&other) && leads_there && !site.no_slash_redirects {
-        return Answer::Redirect(308, with_query(&escaped(&other, PATH), request));
+        return Resolution::Redirect(308, with_query(&escaped(&other, PATH), request));
     }
     by_rule()
 }
 
-fn fallback(site: &Site, request: &Request) -> Answer {
+fn fallback(site: &Site, request: &Request) -> Resolution {
     let path = &request.path;
     let folder = format!("{path}/");
     let leads_there = !path.ends_with('/') && !folder.starts_with("//");
     if site.fallbacks.get(&folder) == Some(&200) && leads_there && !site.no_slash_redirects {
-        return Answer::Redirect(308, with_query(&escaped(&folder, PATH), request));
+        return Resolution::Redirect(308, with_query(&escaped(&folder, PATH), request));
     }
     nearest_page(site, path, request)
 }
 
 /// Returns the fallback page of a missing path.
-fn nearest_page(site: &Site, path: &str, request: &Request) -> Answer {
+fn nearest_page(site: &Site, path: &str, request: &Request) -> Resolution {
     let folders = path.rmatch_indices('/').map(|(slash, _)| &path[..=slash]);
     let page = folders.filter_map(|folder| Some((*site.fallbacks.get(folder)?, folder))).next();
     let name = &path[path.rfind('/').expect("a slash at the front") + 1..];
     let is_page = name.rsplit_once('.').is_none_or(|(_, extension)| extension == "html");
     match page {
-        Some((200, folder)) => Answer::Fallback(200, folder.to_owned()),
-        _ if site.single_page && request.navigation && is_page => Answer::SinglePage,
-        Some((status, folder)) => Answer::Fallback(status, folder.to_owned()),
-        None => Answer::NotFound,
+        Some((200, folder)) => Resolution::Fallback(200, folder.to_owned()),
+        _ if site.single_page && request.navigation && is_page => Resolution::SinglePage,
+        Some((status, folder)) => Resolution::Fallback(status, folder.to_owned()),
+        None => Resolution::NotFound,
     }
 }
 
 /// Returns the response of the target of a rewrite. The other slash form is used without a
 /// redirect.
-fn target(site: &Site, status: u16, key: String, request: &Request) -> Answer {
+fn target(site: &Site, status: u16, key: String, request: &Request) -> Resolution {
     if site.pages.contains(&key) {
-        return Answer::Page(status, key);
+        return Resolution::Page(status, key);
     }
     let other = match key.strip_suffix('/') {
         Some(without) => without.to_owned(),
         None => format!("{key}/"),
     };
     if site.pages.contains(&other) && !key.ends_with("//") && !site.no_slash_redirects {
-        return Answer::Page(status, other);
+        return Resolution::Page(status, other);
     }
     let folder = format!("{key}/");
     let is_folder = !key.ends_with('/') && !site.no_slash_redirects;
     if is_folder && site.fallbacks.get(&folder) == Some(&200) {
-        return Answer::Fallback(200, folder);
+        return Resolution::Fallback(200, folder);
     }
     nearest_page(site, &key, request)
 }
 
 /// Returns the response of a rule.
-fn apply(rule: &Rule, captures: &Captures, site: &Site, request: &Request) -> Answer {
+fn apply(rule: &Rule, captures: &Captures, site: &Site, request: &Request) -> Resolution {
     if !(300..400).contains(&rule.status) {
         let key = filled(&rule.to, |name, _| captures.get(name).cloned());
         return target(site, rule.status, key, request);
@@ -145,10 +145,10 @@ fn apply(rule: &Rule, captures: &Captures, site: &Site, request: &Request) -> An
         to = format!("/{}", to.trim_start_matches('/'));
     }
     if rule.to.contains('?') {
-        return Answer::Redirect(rule.status, to);
+        return Resolution::Redirect(rule.status, to);
     }
     let (before, fragment) = to.split_at(to.find('#').unwrap_or(to.len()));
-    Answer::Redirect(rule.status, with_query(before, request) + fragment)
+    Resolution::Redirect(rule.status, with_query(before, request) + fragment)
 }
 
 fn with_query(path: &str, request: &Request) -> String {

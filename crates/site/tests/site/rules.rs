@@ -9,7 +9,7 @@ use pinion_archive::{
 use pinion_http::coding::Coding;
 use proptest::prelude::*;
 
-use crate::interpreter::{Answer, Request, Rule, Site, resolve};
+use crate::interpreter::{Request, Resolution, Rule, Site, resolve};
 use crate::site::{Maker, Response, ask_host, resource};
 
 const SINGLE_PAGE: &str = "single page";
@@ -108,14 +108,14 @@ pub(crate) fn ask(layout: &Layout, bytes: &[u8], request: &Request) -> Response 
 }
 
 /// Converts a response to that of the interpreter.
-pub(crate) fn said(response: &Response) -> Answer {
+pub(crate) fn said(response: &Response) -> Resolution {
     let body = String::from_utf8_lossy(&response.body).into_owned();
     match (response.field("Location"), body.strip_prefix("fallback ")) {
-        (Some(location), _) => Answer::Redirect(response.status, location.to_owned()),
-        (None, Some(folder)) => Answer::Fallback(response.status, folder.to_owned()),
-        (None, None) if body == SINGLE_PAGE => Answer::SinglePage,
-        (None, None) if body.starts_with('/') => Answer::Page(response.status, body),
-        (None, None) => Answer::NotFound,
+        (Some(location), _) => Resolution::Redirect(response.status, location.to_owned()),
+        (None, Some(folder)) => Resolution::Fallback(response.status, folder.to_owned()),
+        (None, None) if body == SINGLE_PAGE => Resolution::SinglePage,
+        (None, None) if body.starts_with('/') => Resolution::Page(response.status, body),
+        (None, None) => Resolution::NotFound,
     }
 }
 
@@ -364,7 +364,7 @@ fn an_escaped_slash_stays_one_where_it_is_captured() {
 
 /// Returns the response of a rewrite to a path and that of the path itself, which must be equal. A
 /// rewrite uses the other slash form where a request for the path is redirected to it.
-fn follows(site: &Site, target: &str, navigation: bool) -> (Answer, Answer) {
+fn follows(site: &Site, target: &str, navigation: bool) -> (Resolution, Resolution) {
     let (bytes, own) = (archive(site), archive(&Site { rules: Vec::new(), ..site.clone() }));
     let request = |path: &str| Request {
         host: "example.org".to_owned(),
@@ -377,11 +377,11 @@ fn follows(site: &Site, target: &str, navigation: bool) -> (Answer, Answer) {
     let layout = Layout::open(&own).expect("sound");
     let direct = |path: &str| said(&ask(&layout, &own, &request(path)));
     let asked = match direct(target) {
-        Answer::Redirect(308, _) => match target.strip_suffix('/') {
+        Resolution::Redirect(308, _) => match target.strip_suffix('/') {
             Some(without) => direct(without),
             None => direct(&format!("{target}/")),
         },
-        answer => answer,
+        response => response,
     };
     (rewritten, asked)
 }
@@ -423,18 +423,18 @@ fn a_rewrite_finds_the_page_under_either_slash_form() {
         said(&ask_host(&layout, &bytes, &request, "example.org"))
     };
     for (target, expected) in [
-        ("/v1.30/gallery", Answer::Page(200, "/v1.30.2/gallery/".to_owned())),
-        ("/v1.30/gallery/", Answer::Page(200, "/v1.30.2/gallery/".to_owned())),
-        ("/v1.30/gallery//", Answer::NotFound),
-        ("/start", Answer::Page(200, "/docs/v2/".to_owned())),
-        ("/begin", Answer::Page(200, "/about".to_owned())),
-        ("/gone", Answer::Page(410, "/docs/v2/".to_owned())),
-        ("/lost", Answer::NotFound),
+        ("/v1.30/gallery", Resolution::Page(200, "/v1.30.2/gallery/".to_owned())),
+        ("/v1.30/gallery/", Resolution::Page(200, "/v1.30.2/gallery/".to_owned())),
+        ("/v1.30/gallery//", Resolution::NotFound),
+        ("/start", Resolution::Page(200, "/docs/v2/".to_owned())),
+        ("/begin", Resolution::Page(200, "/about".to_owned())),
+        ("/gone", Resolution::Page(410, "/docs/v2/".to_owned())),
+        ("/lost", Resolution::NotFound),
     ] {
         assert_eq!(status_and_page(&site, target), expected, "{target}");
     }
     site.no_slash_redirects = true;
-    assert_eq!(status_and_page(&site, "/start"), Answer::NotFound);
+    assert_eq!(status_and_page(&site, "/start"), Resolution::NotFound);
 }
 
 #[test]
@@ -512,7 +512,7 @@ fn a_rewrite_entry_has_a_status() {
     for (path, status) in [("/app", 200), ("/gone", 410)] {
         let request = format!("GET {path} HTTP/1.1");
         let response = ask_host(&layout, &bytes, &request, "example.org");
-        assert_eq!(said(&response), Answer::Page(status, "/page".to_owned()));
+        assert_eq!(said(&response), Resolution::Page(status, "/page".to_owned()));
         assert_eq!(response.field("ETag").is_some(), status == 200);
     }
 }

@@ -16,7 +16,7 @@ use pinion_http::page;
 use pinion_http::prepared::{Piece, PreparedBody};
 use pinion_site::{Pieces, RequestBuffers, respond};
 
-use crate::forms_law::check_answer;
+use crate::forms_law::check_response;
 use crate::trace::check_trace;
 
 /// Sun, 06 Nov 1994 08:49:37 GMT.
@@ -314,7 +314,7 @@ pub(crate) fn ask_host(layout: &Layout, bytes: &[u8], request: &str, host: &str)
         let prepared = respond(&archive, &head, NOW, &mut work, &mut pieces);
         let mut out = Vec::new();
         encode::prepared(&mut out, &prepared, ConnectionFields::Stay, b"\r\n");
-        check_answer(&prepared);
+        check_response(&prepared);
         check_trace(&archive, &head, &prepared);
         let h1 = prepared.shared.h1;
         let has_field_rules = !archive.field_rules().is_empty();

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use pinion_spawner::answer::{Reason, SpawnerReply, StartStage};
+use pinion_spawner::reply::{Reason, SpawnerReply, StartStage};
 use pinion_spawner::request::{CgiScript, StartRequest};
 use pinion_spawner::start_table::{Identity, ProgramKind, ProgramStart};
 
@@ -35,13 +35,13 @@ fn request<'a>(server: &Server, id: u64, path: &'a str, variables: &'a str) -> S
 fn output(server: &mut Server, id: u64, path: &str, variables: &str) -> String {
     let stream = server.worker.start(request(server, id, path, variables));
     let output = std::io::read_to_string(stream).expect("text");
-    assert_eq!(server.worker.answer(), SpawnerReply::Exited { id, status: 0 }, "{output}");
+    assert_eq!(server.worker.reply(), SpawnerReply::Exited { id, status: 0 }, "{output}");
     output
 }
 
 fn rejection(server: &mut Server, id: u64, request: StartRequest<'_>) -> Reason {
     let _stream = server.worker.start(request);
-    match server.worker.answer() {
+    match server.worker.reply() {
         SpawnerReply::Rejected { id: rejected, reason } if rejected == id => reason,
         other => panic!("{other:?}"),
     }
@@ -85,7 +85,7 @@ pub(crate) fn a_script_without_input_can_close_its_output() {
     let stream = server.worker.start(request(&server, 1, "closes", ""));
     assert_eq!(std::io::read_to_string(stream).expect("text"), "done\n");
     server.worker.connection.stop(1).expect("sent");
-    assert_eq!(server.worker.answer(), SpawnerReply::Signaled { id: 1, signal: 15 });
+    assert_eq!(server.worker.reply(), SpawnerReply::Signaled { id: 1, signal: 15 });
 }
 
 pub(crate) fn workers_set_no_other_variables() {
@@ -118,7 +118,7 @@ pub(crate) fn nothing_outside_of_the_folder_is_executed() {
     for (id, path) in (1..).zip(paths) {
         let _stream = server.worker.start(request(&server, id, path, ""));
         let failed = SpawnerReply::Failed { id, stage: StartStage::Script, errno: libc::ELOOP };
-        assert_eq!(server.worker.answer(), failed, "{path}");
+        assert_eq!(server.worker.reply(), failed, "{path}");
     }
     assert_eq!(output(&mut server, 100, "inside", ""), "inside\n");
 }
@@ -145,14 +145,14 @@ pub(crate) fn failures_of_scripts_name_their_stage() {
     ];
     for (id, (path, stage, errno)) in (1..).zip(failures) {
         let _stream = server.worker.start(request(&server, id, path, ""));
-        assert_eq!(server.worker.answer(), SpawnerReply::Failed { id, stage, errno }, "{path}");
+        assert_eq!(server.worker.reply(), SpawnerReply::Failed { id, stage, errno }, "{path}");
     }
     server.assert_works();
     drop(folder);
     let _stream = server.worker.start(request(&server, 100, "below/file", ""));
     let failed =
         SpawnerReply::Failed { id: 100, stage: StartStage::ScriptFolder, errno: libc::ENOENT };
-    assert_eq!(server.worker.answer(), failed);
+    assert_eq!(server.worker.reply(), failed);
     // The worker logs why, with the request.
     assert!(!log().contains("cannot"), "{}", log());
 }
@@ -176,10 +176,10 @@ pub(crate) fn a_script_runs_in_its_root_directory_as_its_user() {
     let _stream = server.worker.start(request(&server, 1, "lost", ""));
     let failed =
         SpawnerReply::Failed { id: 1, stage: StartStage::Interpreter, errno: libc::ENOENT };
-    assert_eq!(server.worker.answer(), failed);
+    assert_eq!(server.worker.reply(), failed);
     let _stream = server.worker.start(request(&server, 2, "secret", ""));
     let failed = SpawnerReply::Failed { id: 2, stage: StartStage::Exec, errno: libc::EACCES };
-    assert_eq!(server.worker.answer(), failed);
+    assert_eq!(server.worker.reply(), failed);
     copy_with_libraries("/bin/sh", &folder.0);
     copy_with_libraries("/usr/bin/id", &folder.0);
     assert_eq!(output(&mut server, 3, "id", ""), "65534\n/cgi-bin\n/cgi-bin/id\n");

@@ -35,7 +35,7 @@ pub(crate) fn serve(arguments: &[String]) {
     for (id, program) in (1..).zip(PROGRAMS) {
         streams.push(server.shell(id, program));
         println!("sent {id}");
-        server.worker.answer();
+        server.worker.reply();
         println!("started {id}");
     }
     loop {
@@ -71,14 +71,14 @@ pub(crate) fn killed_spawners_leave_nothing() {
         let streams: Vec<_> = programs.map(|(id, program)| server.shell(id, program)).collect();
         // The last one is on its way when the spawner is killed.
         for _ in 1..count {
-            server.worker.answer();
+            server.worker.reply();
         }
         kill_process(server.pid(), Signal::KILL).expect("killed");
         let mut polled = [PollFd::new(&server.spawner, PollFlags::empty())];
         let patience = Timespec { tv_sec: 60, tv_nsec: 0 };
         assert_eq!(poll(&mut polled, Some(&patience)), Ok(1));
         assert!(polled[0].revents().contains(PollFlags::HUP));
-        while server.worker.try_answer().is_some() {}
+        while server.worker.try_reply().is_some() {}
         let (_own, program) = stream_sockets().expect("sockets");
         let request = server.request(9, "sh", &["true"]);
         let sent = server.worker.connection.start(request, program.as_fd(), None);

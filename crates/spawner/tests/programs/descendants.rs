@@ -1,6 +1,6 @@
 //! Processes that programs leave: with the programs they end, in a cgroup or without one.
 
-use pinion_spawner::answer::SpawnerReply;
+use pinion_spawner::reply::SpawnerReply;
 use pinion_spawner::spawner::CgroupUse;
 use pinion_spawner::start_table::{Identity, ProgramStart, StartTable};
 use rustix::process::geteuid;
@@ -31,7 +31,7 @@ pub(crate) fn children_end_with_their_program() {
     in_both_ways(|server| {
         let _stream = server.shell(1, "sleep 1000 & sleep 1000 & (sleep 1000; :) & exit 3");
         server.worker.started(1);
-        assert_eq!(server.worker.answer(), SpawnerReply::Exited { id: 1, status: 3 });
+        assert_eq!(server.worker.reply(), SpawnerReply::Exited { id: 1, status: 3 });
         nothing_is_left(server);
     });
 }

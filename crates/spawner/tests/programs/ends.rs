@@ -4,8 +4,8 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use pinion_spawner::answer::SpawnerReply;
 use pinion_spawner::connection::stream_sockets;
+use pinion_spawner::reply::SpawnerReply;
 use rustix::process::Signal;
 
 use crate::server::{Server, Worker, log, row, shell, survivors, wait_for_log};
@@ -42,7 +42,7 @@ pub(crate) fn a_program_that_ignores_sigterm_is_killed() {
     server.worker.started(1);
     wait_for_line(&mut stream);
     server.worker.connection.stop(1).expect("sent");
-    assert_eq!(server.worker.answer(), SpawnerReply::Signaled { id: 1, signal: 9 });
+    assert_eq!(server.worker.reply(), SpawnerReply::Signaled { id: 1, signal: 9 });
     wait_for_log("]: killed, it has not stopped in 100 ms\n");
     wait_until("no process is left", || survivors().is_empty());
 }
@@ -58,13 +58,13 @@ pub(crate) fn a_program_that_obeys_is_not_killed() {
     server.worker.connection.stop(1).expect("sent");
     // A second request does not shorten the grace period.
     server.worker.connection.stop(1).expect("sent");
-    assert_eq!(server.worker.answer(), SpawnerReply::Exited { id: 1, status: 7 });
+    assert_eq!(server.worker.reply(), SpawnerReply::Exited { id: 1, status: 7 });
     // A program that is stopped during its execution by the kernel ends, too.
     for id in 2..20 {
         let _stream = server.shell(id, "exec sleep 1000");
         server.worker.connection.signal(id, 15).expect("sent");
-        assert!(matches!(server.worker.answer(), SpawnerReply::Started { .. }));
-        assert_eq!(server.worker.answer(), SpawnerReply::Signaled { id, signal: 15 });
+        assert!(matches!(server.worker.reply(), SpawnerReply::Started { .. }));
+        assert_eq!(server.worker.reply(), SpawnerReply::Signaled { id, signal: 15 });
     }
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn signals_reach_the_main_process() {
     server.worker.connection.signal(1, 1).expect("sent");
     wait_for_line(&mut stream);
     server.worker.connection.signal(1, 3).expect("sent");
-    assert_eq!(server.worker.answer(), SpawnerReply::Signaled { id: 1, signal: 3 });
+    assert_eq!(server.worker.reply(), SpawnerReply::Signaled { id: 1, signal: 3 });
 }
 
 pub(crate) fn programs_of_a_closed_connection_are_stopped() {
@@ -113,7 +113,7 @@ pub(crate) fn stopping_ends_all() {
     let ends = worker.ends(3);
     assert_eq!(ends[&1], SpawnerReply::Signaled { id: 1, signal: 9 });
     assert_eq!(ends[&2], SpawnerReply::Exited { id: 2, status: 0 });
-    assert_eq!(worker.try_answer(), None);
+    assert_eq!(worker.try_reply(), None);
     assert!(log().contains("]: end\n"), "what a program writes at its end is logged");
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn many_runs_leave_nothing() {
             server.worker.connection.start(request, program.as_fd(), None).expect("sent");
             drop(program);
             server.worker.started(id);
-            assert_eq!(server.worker.answer(), SpawnerReply::Exited { id, status: 0 });
+            assert_eq!(server.worker.reply(), SpawnerReply::Exited { id, status: 0 });
         }
     };
     run(0..100);

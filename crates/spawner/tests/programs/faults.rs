@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-use pinion_spawner::answer::{Reason, SpawnerReply, StartStage};
 use pinion_spawner::connection::stream_sockets;
+use pinion_spawner::reply::{Reason, SpawnerReply, StartStage};
 use pinion_spawner::spawner::{CgroupUse, ControlError, Spawner};
 use pinion_spawner::start_table::{Identity, ProgramStart, StartTable};
 use rustix::fs::XattrFlags;
@@ -42,7 +42,7 @@ pub(crate) fn failures_name_their_stage() {
     let mut server = Server::with(rows);
     let mut failed = |id: u64, name: &str, stage: StartStage, errno: i32| {
         let _stream = server.start(id, name, &[]);
-        assert_eq!(server.worker.answer(), SpawnerReply::Failed { id, stage, errno }, "{name}");
+        assert_eq!(server.worker.reply(), SpawnerReply::Failed { id, stage, errno }, "{name}");
         server.assert_works();
     };
     failed(1, "text", StartStage::Exec, libc::ENOEXEC);
@@ -79,16 +79,16 @@ pub(crate) fn a_lack_of_descriptors_is_reported() {
     for (id, allowed) in (0..).zip(first..first + 20) {
         limit(Some(allowed));
         let _stream = server.worker.start(server.request(id, "true", &[]));
-        let answer = server.worker.answer();
-        if let SpawnerReply::Started { .. } = answer {
-            assert_eq!(server.worker.answer(), SpawnerReply::Exited { id, status: 0 });
+        let reply = server.worker.reply();
+        if let SpawnerReply::Started { .. } = reply {
+            assert_eq!(server.worker.reply(), SpawnerReply::Exited { id, status: 0 });
         }
-        reports.push(answer);
+        reports.push(reply);
         let table = StartTable { starts: vec![row("other", "/bin/true")] };
         if allowed == first {
             let refused = server.spawner.replace_table(&table).expect_err("no descriptors");
             assert!(matches!(refused, ControlError::Refused), "{refused}");
-            assert_eq!(Worker::connect(&server.spawner).try_answer(), None);
+            assert_eq!(Worker::connect(&server.spawner).try_reply(), None);
         }
         assert_eq!(descriptors(spawner), open, "{allowed}");
     }
@@ -100,11 +100,11 @@ pub(crate) fn a_lack_of_descriptors_is_reported() {
     let (input, output) = (program_input.as_fd(), Some(program_output.as_fd()));
     server.worker.connection.start(request, input, output).expect("sent");
     let rejected = SpawnerReply::Rejected { id: 100, reason: Reason::Descriptors };
-    assert_eq!(server.worker.answer(), rejected);
+    assert_eq!(server.worker.reply(), rejected);
     limit(before.current);
     let lost = SpawnerReply::Rejected { id: 0, reason: Reason::Descriptors };
     assert_eq!(reports[0], lost);
-    let is_expected = |answer: &SpawnerReply| match answer {
+    let is_expected = |reply: &SpawnerReply| match reply {
         SpawnerReply::Rejected { reason, .. } => *reason == Reason::Descriptors,
         SpawnerReply::Failed { stage, errno, .. } => {
             (*stage, *errno) == (StartStage::Pipes, libc::EMFILE)
@@ -114,7 +114,7 @@ pub(crate) fn a_lack_of_descriptors_is_reported() {
     };
     assert!(reports.iter().all(is_expected), "{reports:?}");
     assert!(
-        reports.iter().any(|answer| matches!(answer, SpawnerReply::Failed { .. })),
+        reports.iter().any(|reply| matches!(reply, SpawnerReply::Failed { .. })),
         "{reports:?}"
     );
     assert!(matches!(reports.last(), Some(SpawnerReply::Started { .. })), "{reports:?}");
@@ -144,7 +144,7 @@ pub(crate) fn a_lack_of_processes_is_reported() {
     limit(Some(0));
     let _stream = server.shell(1, "true");
     let failed = SpawnerReply::Failed { id: 1, stage: StartStage::Fork, errno: libc::EAGAIN };
-    assert_eq!(server.worker.answer(), failed);
+    assert_eq!(server.worker.reply(), failed);
     limit(before.current);
     server.assert_works();
     wait_for_log("pinion: sh: cannot create a process: Resource temporarily unavailable");

@@ -2,11 +2,11 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use pinion_spawner::answer::{Reason, SpawnerReply};
 use pinion_spawner::connection::{RequestError, stream_sockets};
 use pinion_spawner::limits::{
     ARGUMENTS_MAX, ARGUMENTS_MAX_BYTES, RECORD_MAX_BYTES, RUNNING_MAX, TABLE_MAX_BYTES, WORKERS_MAX,
 };
+use pinion_spawner::reply::{Reason, SpawnerReply};
 use pinion_spawner::request::{SpawnerRequest, StartRequest};
 use pinion_spawner::spawner::CgroupUse;
 use pinion_spawner::start_table::ProgramKind;
@@ -53,7 +53,7 @@ pub(crate) fn malformed_requests_close_one_connection() {
         let (_own, program) = stream_sockets().expect("sockets");
         send_raw(&worker, &record, &[program.as_fd()]);
         // A record that is still a request gets a reply, any other closes the connection.
-        let is_closed = worker.try_answer().is_none();
+        let is_closed = worker.try_reply().is_none();
         let expected = SpawnerRequest::decode(&record).is_none() || record.len() > RECORD_MAX_BYTES;
         assert_eq!(is_closed, expected, "{record:?}");
         closed += u32::from(is_closed);
@@ -65,18 +65,18 @@ pub(crate) fn malformed_requests_close_one_connection() {
     let mut worker = Worker::connect(&server.spawner);
     let (_own, program) = stream_sockets().expect("sockets");
     send_raw(&worker, &stop, &[program.as_fd()]);
-    assert_eq!(worker.try_answer(), None);
+    assert_eq!(worker.try_reply(), None);
     drop(worker);
     wait_until("all descriptors are closed", || descriptors(spawner) == open);
     server.assert_works();
     other.connection.stop(1).expect("sent");
-    assert_eq!(other.answer(), SpawnerReply::Signaled { id: 1, signal: 15 });
+    assert_eq!(other.reply(), SpawnerReply::Signaled { id: 1, signal: 15 });
 }
 
 pub(crate) fn wrong_requests_are_rejected() {
     let mut server = Server::with(vec![shell(), row("true", "/bin/true")]);
     let rejected = |server: &mut Server, id, reason| {
-        assert_eq!(server.worker.answer(), SpawnerReply::Rejected { id, reason });
+        assert_eq!(server.worker.reply(), SpawnerReply::Rejected { id, reason });
     };
     let mut request = server.request(1, "sh", &["true"]);
     request.start = 2;
@@ -99,7 +99,7 @@ pub(crate) fn wrong_requests_are_rejected() {
     // A worker cannot reach the program of another one.
     let mut other = Worker::connect(&server.spawner);
     other.connection.signal(6, 9).expect("sent");
-    assert_eq!(other.answer(), SpawnerReply::Rejected { id: 6, reason: Reason::NotRunning });
+    assert_eq!(other.reply(), SpawnerReply::Rejected { id: 6, reason: Reason::NotRunning });
     // The client itself refuses requests that the spawner would not accept.
     let (_own, program) = stream_sockets().expect("sockets");
     let long = "x".repeat(ARGUMENTS_MAX_BYTES + 1);
@@ -128,7 +128,7 @@ pub(crate) fn surplus_descriptors_are_closed() {
             SpawnerRequest::Start(server.request(id, "sh", &["true"])).encode().expect("bytes");
         send_raw(&server.worker, &request, descriptors);
         let rejected = SpawnerReply::Rejected { id, reason: Reason::Descriptors };
-        assert_eq!(server.worker.answer(), rejected, "{}", descriptors.len());
+        assert_eq!(server.worker.reply(), rejected, "{}", descriptors.len());
     }
     assert_eq!(descriptors(spawner), open);
     server.assert_works();
@@ -152,7 +152,7 @@ pub(crate) fn a_worker_that_does_not_read_blocks_no_other() {
     let mut silent = silent;
     for number in 0..sent {
         let rejected = SpawnerReply::Rejected { id: 1, reason: Reason::NotRunning };
-        assert_eq!(silent.answer(), rejected, "{number} of {sent}");
+        assert_eq!(silent.reply(), rejected, "{number} of {sent}");
     }
 }
 
@@ -160,16 +160,16 @@ pub(crate) fn connections_are_bounded() {
     let mut server = Server::new();
     let mut workers: Vec<Worker> =
         (1..WORKERS_MAX).map(|_| Worker::connect(&server.spawner)).collect();
-    assert_eq!(Worker::connect(&server.spawner).try_answer(), None, "one too many");
+    assert_eq!(Worker::connect(&server.spawner).try_reply(), None, "one too many");
     let last = workers.last_mut().expect("a worker");
     let _stream = last.start(server.request(1, "sh", &["exit 0"]));
     last.started(1);
-    assert_eq!(last.answer(), SpawnerReply::Exited { id: 1, status: 0 });
+    assert_eq!(last.reply(), SpawnerReply::Exited { id: 1, status: 0 });
     drop(workers);
     server.assert_works();
     let mut worker = Worker::connect(&server.spawner);
     worker.connection.stop(1).expect("sent");
-    assert_eq!(worker.answer(), SpawnerReply::Rejected { id: 1, reason: Reason::NotRunning });
+    assert_eq!(worker.reply(), SpawnerReply::Rejected { id: 1, reason: Reason::NotRunning });
 }
 
 pub(crate) fn running_programs_are_bounded() {
@@ -191,7 +191,7 @@ pub(crate) fn running_programs_are_bounded() {
     server.worker.all_started(RUNNING_MAX);
     let _stream = server.start(max, "cat", &[]);
     let rejected = SpawnerReply::Rejected { id: max, reason: Reason::TooManyRunning };
-    assert_eq!(server.worker.answer(), rejected);
+    assert_eq!(server.worker.reply(), rejected);
     assert_eq!(survivors().len(), RUNNING_MAX);
     let kib = anonymous_kib(server.pid());
     println!("anonymous memory of the spawner: {kib} KiB");
@@ -212,10 +212,10 @@ pub(crate) fn supervised_programs_have_their_places() {
     server.worker.all_started(RUNNING_MAX - 1);
     let _stream = server.start(max, "cat", &[]);
     let rejected = |id| SpawnerReply::Rejected { id, reason: Reason::TooManyRunning };
-    assert_eq!(server.worker.answer(), rejected(max));
+    assert_eq!(server.worker.reply(), rejected(max));
     let app = server.request(max + 1, "app", &[]);
     server.worker.connection.start_supervised(app, &[]).expect("sent");
     server.worker.started(max + 1);
     let _stream = server.start(max + 2, "cat", &[]);
-    assert_eq!(server.worker.answer(), rejected(max + 2));
+    assert_eq!(server.worker.reply(), rejected(max + 2));
 }

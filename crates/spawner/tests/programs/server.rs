@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use pinion_spawner::answer::{ANSWER_BYTES, AnswerReader, SpawnerReply};
 use pinion_spawner::connection::{SpawnerConnection, stream_sockets};
+use pinion_spawner::reply::{REPLY_BYTES, ReplyReader, SpawnerReply};
 use pinion_spawner::request::StartRequest;
 use pinion_spawner::spawner::{CgroupUse, Spawner};
 use pinion_spawner::start_table::{ProgramStart, StartTable};
@@ -45,8 +45,8 @@ pub(crate) struct Server {
 pub(crate) struct Worker {
     pub(crate) connection: SpawnerConnection,
     reader: OwnedFd,
-    stream: AnswerReader,
-    answers: VecDeque<SpawnerReply>,
+    stream: ReplyReader,
+    replies: VecDeque<SpawnerReply>,
 }
 
 /// Returns a row for a shell that gets its script as an argument, as most tests use it.
@@ -130,7 +130,7 @@ impl Server {
         self.worker.started(id);
         let mut output = String::new();
         stream.read_to_string(&mut output).expect("text");
-        assert_eq!(self.worker.answer(), SpawnerReply::Exited { id, status: 0 }, "{output}");
+        assert_eq!(self.worker.reply(), SpawnerReply::Exited { id, status: 0 }, "{output}");
         output
     }
 
@@ -148,7 +148,7 @@ impl Worker {
     pub(crate) fn connect(spawner: &Spawner) -> Self {
         let connection = spawner.connect().expect("a connection");
         let reader = connection.reader().expect("a descriptor");
-        Self { connection, reader, stream: AnswerReader::default(), answers: VecDeque::new() }
+        Self { connection, reader, stream: ReplyReader::default(), replies: VecDeque::new() }
     }
 
     pub(crate) fn start(&self, request: StartRequest<'_>) -> UnixStream {
@@ -161,34 +161,34 @@ impl Worker {
 
     /// Waits for the next reply.
     #[track_caller]
-    pub(crate) fn answer(&mut self) -> SpawnerReply {
-        self.try_answer().expect("the connection is open")
+    pub(crate) fn reply(&mut self) -> SpawnerReply {
+        self.try_reply().expect("the connection is open")
     }
 
     /// Waits for the next reply, and returns `None` at the end of the connection.
     #[track_caller]
-    pub(crate) fn try_answer(&mut self) -> Option<SpawnerReply> {
-        while self.answers.is_empty() {
+    pub(crate) fn try_reply(&mut self) -> Option<SpawnerReply> {
+        while self.replies.is_empty() {
             let mut polled = [PollFd::new(&self.reader, PollFlags::IN)];
             let ready = poll(&mut polled, Some(&Timespec { tv_sec: 60, tv_nsec: 0 }));
             assert_eq!(ready, Ok(1), "no answer has come");
-            let mut bytes = [0; 4 * ANSWER_BYTES];
+            let mut bytes = [0; 4 * REPLY_BYTES];
             let read = rustix::io::read(&self.reader, &mut bytes).unwrap_or(0);
             if read == 0 {
                 return None;
             }
-            let answers = &mut self.answers;
-            self.stream.feed(&bytes[..read], |answer| {
-                answers.push_back(answer.expect("an answer"));
+            let replies = &mut self.replies;
+            self.stream.feed(&bytes[..read], |reply| {
+                replies.push_back(reply.expect("an answer"));
             });
         }
-        self.answers.pop_front()
+        self.replies.pop_front()
     }
 
     /// Waits for the reply that a program was started, and returns its process.
     #[track_caller]
     pub(crate) fn started(&mut self, expected: u64) -> i32 {
-        match self.answer() {
+        match self.reply() {
             SpawnerReply::Started { id, pid } if id == expected => {
                 i32::try_from(pid).expect("a process")
             }
@@ -201,7 +201,7 @@ impl Worker {
     pub(crate) fn all_started(&mut self, count: usize) -> BTreeMap<u64, i32> {
         let mut started = BTreeMap::new();
         while started.len() < count {
-            match self.answer() {
+            match self.reply() {
                 SpawnerReply::Started { id, pid } => {
                     started.insert(id, i32::try_from(pid).expect("a process"));
                 }
@@ -216,9 +216,9 @@ impl Worker {
     pub(crate) fn ends(&mut self, count: usize) -> BTreeMap<u64, SpawnerReply> {
         let mut ends = BTreeMap::new();
         while ends.len() < count {
-            let answer = self.answer();
-            if !matches!(answer, SpawnerReply::Started { .. }) {
-                assert_eq!(ends.insert(answer.id(), answer), None, "two ends of one program");
+            let reply = self.reply();
+            if !matches!(reply, SpawnerReply::Started { .. }) {
+                assert_eq!(ends.insert(reply.id(), reply), None, "two ends of one program");
             }
         }
         ends

@@ -5,8 +5,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use pinion_spawner::answer::SpawnerReply;
 use pinion_spawner::limits::{LINE_MAX_BYTES, LINES_BURST, LOG_LINE_MAX_BYTES};
+use pinion_spawner::reply::SpawnerReply;
 
 use crate::ends::wait_for_line;
 use crate::server::{Server, log, redirect_log, redirect_standard_error, restore_log, row, shell};
@@ -35,7 +35,7 @@ pub(crate) fn a_flood_is_bounded_and_blocks_nothing() {
     wait_for_line(&mut read);
     server.worker.ends(1);
     server.worker.connection.stop(1).expect("sent");
-    assert_eq!(server.worker.answer(), SpawnerReply::Signaled { id: 1, signal: 15 });
+    assert_eq!(server.worker.reply(), SpawnerReply::Signaled { id: 1, signal: 15 });
     let log = log();
     let of_flood = log.lines().filter(|line| line.ends_with(&format!("[{flooding}]: flood")));
     assert!(of_flood.count() as u64 >= LINES_BURST);

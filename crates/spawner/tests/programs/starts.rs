@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
-use pinion_spawner::answer::{Reason, SpawnerReply, StartStage};
 use pinion_spawner::connection::stream_sockets;
+use pinion_spawner::reply::{Reason, SpawnerReply, StartStage};
 use pinion_spawner::spawner::ControlError;
 use pinion_spawner::start_table::{
     Identity, MARKER, ProgramKind, ProgramStart, ResourceLimit, StartTable,
@@ -26,7 +26,7 @@ pub(crate) fn programs_talk_over_their_sockets() {
     let mut output = String::new();
     stream.read_to_string(&mut output).expect("text");
     assert_eq!(output, "over and back");
-    assert_eq!(server.worker.answer(), SpawnerReply::Exited { id: 1, status: 0 });
+    assert_eq!(server.worker.reply(), SpawnerReply::Exited { id: 1, status: 0 });
 
     // Standard input and output may be two sockets.
     let (input, program_input) = stream_sockets().expect("sockets");
@@ -121,7 +121,7 @@ pub(crate) fn another_user_has_no_way_back() {
     }
     // The signal that ends it with the spawner is not lost with the change of the user.
     stream.write_all(b"line\n").expect("written");
-    assert_eq!(server.worker.answer(), SpawnerReply::Exited { id: 1, status: 0 });
+    assert_eq!(server.worker.reply(), SpawnerReply::Exited { id: 1, status: 0 });
     let _stream = server.shell(2, "exec sleep 1000");
     let pid = server.worker.started(2);
     kill_process(server.pid(), Signal::KILL).expect("killed");
@@ -192,7 +192,7 @@ pub(crate) fn tables_are_replaced() {
     server.worker.ends(1);
     let _stream = server.worker.start(first);
     let rejected = SpawnerReply::Rejected { id: 1, reason: Reason::StaleTable };
-    assert_eq!(server.worker.answer(), rejected);
+    assert_eq!(server.worker.reply(), rejected);
 
     // A wrong table changes nothing.
     let wrong = StartTable { starts: vec![row("wrong", "/no/such")] };
@@ -210,11 +210,8 @@ pub(crate) fn tables_are_replaced() {
     let mut request = server.request(9, "sh", &[]);
     request.generation = server.spawner.generation();
     let _stream = worker.start(request);
-    let answer = worker.answer();
-    assert!(
-        matches!(answer, SpawnerReply::Failed { id: 9, errno: libc::ENOENT, .. }),
-        "{answer:?}"
-    );
+    let reply = worker.reply();
+    assert!(matches!(reply, SpawnerReply::Failed { id: 9, errno: libc::ENOENT, .. }), "{reply:?}");
     wait_for_log("pinion: gone: cannot execute the program: No such file or directory");
 }
 
@@ -230,11 +227,8 @@ pub(crate) fn kept_rows_are_not_checked_again() {
     let _stream = server.start(1, "true", &[]);
     assert_eq!(server.worker.ends(1)[&1], SpawnerReply::Exited { id: 1, status: 0 });
     let _stream = server.start(2, "kept", &[]);
-    let answer = server.worker.answer();
-    assert!(
-        matches!(answer, SpawnerReply::Failed { id: 2, errno: libc::ENOENT, .. }),
-        "{answer:?}"
-    );
+    let reply = server.worker.reply();
+    assert!(matches!(reply, SpawnerReply::Failed { id: 2, errno: libc::ENOENT, .. }), "{reply:?}");
     server.assert_works();
     // The same row with another number, and a row that differs, are new.
     let mut other = kept.clone();
@@ -291,7 +285,7 @@ pub(crate) fn supervised_programs_have_no_sockets() {
     let mut server = Server::with(vec![program, missing, shell()]);
     server.worker.connection.start_supervised(server.request(1, "app", &[]), &[]).expect("sent");
     let pid = server.worker.started(1);
-    assert_eq!(server.worker.answer(), SpawnerReply::Signaled { id: 1, signal: 11 });
+    assert_eq!(server.worker.reply(), SpawnerReply::Signaled { id: 1, signal: 11 });
     let lines = ["nothing to read", "error"].map(|line| format!("pinion: app[{pid}]: {line}\n"));
     assert_eq!(log(), lines.concat());
     std::fs::remove_file(&file).expect("removed");
@@ -301,7 +295,7 @@ pub(crate) fn supervised_programs_have_no_sockets() {
         .start_supervised(server.request(4, "missing", &[]), &[])
         .expect("sent");
     let failed = SpawnerReply::Failed { id: 4, stage: StartStage::Exec, errno: 2 };
-    assert_eq!(server.worker.answer(), failed);
+    assert_eq!(server.worker.reply(), failed);
     let rejected = |id| SpawnerReply::Rejected { id, reason: Reason::Descriptors };
     let (one, other) = stream_sockets().expect("sockets");
     let two = server.worker.connection.start(
@@ -310,13 +304,13 @@ pub(crate) fn supervised_programs_have_no_sockets() {
         Some(other.as_fd()),
     );
     two.expect("sent");
-    assert_eq!(server.worker.answer(), rejected(2), "it has no use for two sockets");
+    assert_eq!(server.worker.reply(), rejected(2), "it has no use for two sockets");
     server
         .worker
         .connection
         .start_supervised(server.request(3, "sh", &["true"]), &[])
         .expect("sent");
-    assert_eq!(server.worker.answer(), rejected(3), "what a worker starts needs one");
+    assert_eq!(server.worker.reply(), rejected(3), "what a worker starts needs one");
     assert_eq!(log(), lines.concat(), "nothing more is logged");
     server.assert_works();
 }
@@ -351,6 +345,6 @@ pub(crate) fn a_supervised_program_has_a_listening_socket() {
         let mut text = String::new();
         client.read_to_string(&mut text).expect("text");
         assert_eq!(text, "TEXT");
-        assert_eq!(server.worker.answer(), SpawnerReply::Exited { id, status: 0 });
+        assert_eq!(server.worker.reply(), SpawnerReply::Exited { id, status: 0 });
     }
 }

@@ -1,7 +1,7 @@
 //! Exchanges that are read piece by piece: unread content keeps the window of its stream closed,
 //! while other exchanges continue.
 
-use super::{Answer, Http3, head, kind, malformed, receive_some};
+use super::{Http3, ResponseParts, head, kind, malformed, receive_some};
 use crate::client::Broken;
 use crate::client::quic::{at_once, frame, wait};
 use crate::request::Request;
@@ -14,7 +14,7 @@ use std::io;
 pub struct Part {
     sender: SendStream,
     receiver: RecvStream,
-    answer: Answer,
+    response: ResponseParts,
     is_over: bool,
 }
 
@@ -31,7 +31,12 @@ impl Http3 {
         if !is_longer {
             sender.finish().expect("it was not finished before");
         }
-        Ok(Part { sender, receiver, answer: Answer::new(request.is_head()), is_over: false })
+        Ok(Part {
+            sender,
+            receiver,
+            response: ResponseParts::new(request.is_head()),
+            is_over: false,
+        })
     }
 
     /// Sends the rest of a request, if there is one, and reads its response to the end at the same
@@ -41,19 +46,19 @@ impl Http3 {
     /// Returns the reason why there is no response.
     #[track_caller]
     pub fn try_finish(&self, part: Part, rest: Option<&[u8]>) -> Result<Response, Broken> {
-        let Part { mut sender, mut receiver, mut answer, is_over } = part;
+        let Part { mut sender, mut receiver, mut response, is_over } = part;
         let bytes = rest.map(|rest| frame(kind::DATA, rest));
-        let (answer, outcome) = at_once(async move {
+        let (response, outcome) = at_once(async move {
             let outcome = match bytes {
                 _ if is_over => Ok(()),
-                None => super::receive(&mut receiver, &mut answer).await,
+                None => super::receive(&mut receiver, &mut response).await,
                 Some(bytes) => {
-                    super::converse(&mut sender, &bytes, &mut receiver, &mut answer).await
+                    super::converse(&mut sender, &bytes, &mut receiver, &mut response).await
                 }
             };
-            (answer, outcome)
+            (response, outcome)
         })?;
-        self.judge(answer, outcome)
+        self.judge(response, outcome)
     }
 }
 
@@ -63,12 +68,12 @@ impl Part {
     /// # Errors
     /// Returns the reason why it does not arrive.
     pub fn try_take(&mut self, bytes: usize) -> Result<&[u8], Broken> {
-        while self.answer.body.len() < bytes && !self.is_over {
-            self.is_over = !wait(receive_some(&mut self.receiver, &mut self.answer))??;
+        while self.response.body.len() < bytes && !self.is_over {
+            self.is_over = !wait(receive_some(&mut self.receiver, &mut self.response))??;
         }
-        match self.is_over && !self.answer.has_final_head() {
+        match self.is_over && !self.response.has_final_head() {
             true => Err(malformed("§4.1: no head")),
-            false => Ok(&self.answer.body),
+            false => Ok(&self.response.body),
         }
     }
 

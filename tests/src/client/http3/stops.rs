@@ -1,6 +1,6 @@
 //! Requests that stop in the middle.
 
-use super::{Answer, Http3, REQUEST_CANCELLED, head, lost, receive};
+use super::{Http3, REQUEST_CANCELLED, ResponseParts, head, lost, receive};
 use crate::client::Broken;
 use crate::client::http3::kind;
 use crate::client::quic::{at_once, frame};
@@ -31,22 +31,26 @@ impl Http3 {
 
     #[track_caller]
     fn try_without_end(&self, bytes: Vec<u8>) -> Result<Response, Broken> {
-        let mut answer = Answer::new(false);
+        let mut response = ResponseParts::new(false);
         let connection = self.quic.connection().clone();
-        let (answer, outcome) = at_once(async move {
-            let outcome = stop(&connection, &bytes, &mut answer).await;
-            (answer, outcome)
+        let (response, outcome) = at_once(async move {
+            let outcome = stop(&connection, &bytes, &mut response).await;
+            (response, outcome)
         })?;
-        self.judge(answer, outcome)
+        self.judge(response, outcome)
     }
 }
 
 /// Sends bytes of a request, and nothing more before the response has arrived.
-async fn stop(connection: &Connection, bytes: &[u8], answer: &mut Answer) -> Result<(), Broken> {
+async fn stop(
+    connection: &Connection,
+    bytes: &[u8],
+    response: &mut ResponseParts,
+) -> Result<(), Broken> {
     let opened = connection.open_bi().await;
-    let (mut sender, mut receiver) = opened.map_err(|error| lost(error, answer))?;
+    let (mut sender, mut receiver) = opened.map_err(|error| lost(error, response))?;
     sender.write_all(bytes).await.map_err(|error| Broken::Failed(error.into()))?;
-    let outcome = receive(&mut receiver, answer).await;
+    let outcome = receive(&mut receiver, response).await;
     let _stopped_already = sender.reset(VarInt::from_u32(REQUEST_CANCELLED));
     outcome
 }

@@ -14,7 +14,7 @@ pub(crate) struct Part {
 pub(crate) struct Shown {
     /// The number of commands of that block that send requests; their responses are shown as one
     /// text.
-    pub(crate) answers: usize,
+    pub(crate) responses: usize,
     pub(crate) text: String,
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn parts(document: &str) -> Vec<Part> {
         let last = fenced_commands(&format!("{}\n```\n", &before[last..]));
         let shows = last.last().is_some_and(|command| is_curl(command));
         let shown = shows.then(|| Shown {
-            answers: last.iter().filter(|command| is_curl(command)).count(),
+            responses: last.iter().filter(|command| is_curl(command)).count(),
             text: behind[..end].to_owned(),
         });
         parts.push(Part { commands: fenced_commands(&format!("{before}\n```\n")), shown });
@@ -65,6 +65,6 @@ fn text_right_behind_commands_is_what_a_server_answers_them() {
     let first = "pinion serve public; curl http://a/; curl http://b/";
     assert_eq!(commands, [first, "pinion releases live", "curl http://c/; cargo xtask tidy"]);
     let shown: Vec<_> = found.into_iter().map(|part| part.shown).collect();
-    let output = Shown { answers: 2, text: "one\n\ntwo".to_owned() };
+    let output = Shown { responses: 2, text: "one\n\ntwo".to_owned() };
     assert_eq!(shown, [Some(output), None, None]);
 }

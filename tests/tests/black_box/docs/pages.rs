@@ -22,7 +22,7 @@ const STREAM: &str = "/events";
 /// # Panics
 /// Panics if one of the responses has an error status, or if the server logs an error.
 #[track_caller]
-pub(crate) fn all_answer(document: &Path, site: &Path) -> usize {
+pub(crate) fn all_response(document: &Path, site: &Path) -> usize {
     let published = site.join("public_html");
     let mut files = Vec::new();
     collect(if published.is_dir() { &published } else { site }, "", &mut files);
@@ -100,7 +100,7 @@ fn answered(file: &str) -> Option<(String, String)> {
 
 #[test]
 fn pages_answer_what_the_document_says() {
-    for (file, answers) in [
+    for (file, responses) in [
         ("/about.dyn.html", Some("GET /about")),
         ("/a/index.dyn.html", Some("GET /a/")),
         ("/feed.dyn.xml", Some("GET /feed.xml")),
@@ -111,6 +111,6 @@ fn pages_answer_what_the_document_says() {
         ("/main.lua", None),
     ] {
         let found = answered(file).map(|(method, path)| format!("{method} {path}"));
-        assert_eq!(found.as_deref(), answers, "{file}");
+        assert_eq!(found.as_deref(), responses, "{file}");
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The fewest responses that each of them gets during a flood, so that a short flood also overlaps
 /// with some.
-const ANSWERS_MIN: u64 = 20;
+const RESPONSES_MIN: u64 = 20;
 
 /// The pause between two requests of each of them: a busy loop would only take CPU time from the
 /// flood.
@@ -62,13 +62,13 @@ impl<'a> Bystanders<'a> {
         let peer = self.served.peer(protocol);
         let mut stays = Client::open(&peer);
         let request = Request::get("/");
-        let mut answers = 0;
-        while !self.is_over.load(Ordering::Relaxed) || answers < ANSWERS_MIN {
+        let mut responses = 0;
+        while !self.is_over.load(Ordering::Relaxed) || responses < RESPONSES_MIN {
             for client in [&mut stays, &mut Client::open(&peer)] {
-                let answer = client.exchange(&request);
-                assert_eq!((answer.status, answer.text()), (200, "home"), "over {protocol:?}");
+                let response = client.exchange(&request);
+                assert_eq!((response.status, response.text()), (200, "home"), "over {protocol:?}");
             }
-            answers += 1;
+            responses += 1;
             thread::sleep(PAUSE);
         }
     }

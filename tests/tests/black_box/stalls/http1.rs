@@ -14,13 +14,13 @@ use std::thread;
 use std::time::Duration;
 
 pub(crate) const ALL: &[Stall] = &[
-    idle_after_an_answer,
+    idle_after_an_response,
     half_a_content,
     half_a_content_that_a_handler_waits_for,
-    half_a_content_behind_half_an_answer,
+    half_a_content_behind_half_a_response,
     half_a_head,
-    half_a_head_after_an_answer,
-    unread_answers,
+    half_a_head_after_a_response,
+    unread_responses,
     slow_but_steady,
 ];
 
@@ -33,7 +33,7 @@ fn patient(server: &Server) -> Connection {
 
 /// Over TLS, the connection must end with close_notify (RFC 8446 §6.1): the client treats any other
 /// end as an error.
-fn idle_after_an_answer(server: &Server) {
+fn idle_after_an_response(server: &Server) {
     let mut connection = patient(server);
     assert_eq!(connection.exchange(&Request::get("/")).text(), "home");
     connection.expect_close();
@@ -54,11 +54,11 @@ fn half_a_content_that_a_handler_waits_for(server: &Server) {
 }
 
 /// The response cannot be completed, and must not look complete (RFC 9112 §8).
-fn half_a_content_behind_half_an_answer(server: &Server) {
+fn half_a_content_behind_half_a_response(server: &Server) {
     let mut connection = patient(server);
     send_half(&mut connection, &to_half("/begun"));
-    let answer = connection.try_receive(false);
-    assert!(answer.is_err(), "{answer:?}");
+    let response = connection.try_receive(false);
+    assert!(response.is_err(), "{response:?}");
 }
 
 fn send_half(connection: &mut Connection, request: &Request) {
@@ -72,7 +72,7 @@ fn half_a_head(server: &Server) {
     is_late(&mut connection);
 }
 
-fn half_a_head_after_an_answer(server: &Server) {
+fn half_a_head_after_a_response(server: &Server) {
     let mut connection = patient(server);
     assert_eq!(connection.exchange(&Request::get("/")).text(), "home");
     connection.send("GET / HTTP/1.1\r\nHo");
@@ -90,7 +90,7 @@ fn is_late(connection: &mut Connection) {
 
 /// The unread rest never arrives: the connection is reset, so that the kernel keeps no data for it
 /// either.
-fn unread_answers(server: &Server) {
+fn unread_responses(server: &Server) {
     let mut connection = server.connect();
     connection.send(Request::get("/large.bin").bytes());
     connection.read_some(1000).expect("the first bytes");

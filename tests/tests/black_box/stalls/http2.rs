@@ -12,17 +12,17 @@ use std::thread;
 use std::time::Duration;
 
 pub(crate) const ALL: &[Stall] = &[
-    idle_after_an_answer,
+    idle_after_an_response,
     idle_but_for_pings,
     half_a_frame,
     half_a_frame_behind_each_other,
     half_a_head,
     half_a_head_beside_a_request,
     half_a_content,
-    half_a_content_behind_half_an_answer,
+    half_a_content_behind_half_a_response,
     shut_windows,
     shut_windows_beside_pings,
-    unread_answers,
+    unread_responses,
     slow_but_steady,
 ];
 
@@ -57,7 +57,7 @@ fn ends(client: &mut Http2, code: u32) {
     assert_eq!(client.try_end().expect("a word before the end"), code);
 }
 
-fn idle_after_an_answer(server: &Server) {
+fn idle_after_an_response(server: &Server) {
     let mut client = patient(server);
     is_home(&mut client);
     ends(&mut client, NO_ERROR);
@@ -142,7 +142,7 @@ fn half_a_content(server: &Server) {
     is_home(&mut client);
 }
 
-fn half_a_content_behind_half_an_answer(server: &Server) {
+fn half_a_content_behind_half_a_response(server: &Server) {
     let mut client = patient(server);
     let broken = client.try_half_content(&to_half("/begun")).expect_err("half an answer");
     assert!(matches!(broken, Broken::Reset(INTERNAL_ERROR)), "{broken:?}");
@@ -164,7 +164,7 @@ fn shut_windows_beside_pings(server: &Server) {
 }
 
 /// The windows are open, but the client does not read.
-fn unread_answers(server: &Server) {
+fn unread_responses(server: &Server) {
     let client = Http2::with_window(server.peer(), WINDOW_MAX_BYTES).expect("a connection");
     let mut client = patiently(client);
     client.let_through(WINDOW_MAX_BYTES - WINDOW_DEFAULT_BYTES);

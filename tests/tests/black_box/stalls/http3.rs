@@ -13,11 +13,11 @@ use std::thread;
 use std::time::Duration;
 
 pub(crate) const ALL: &[Stall] = &[
-    idle_after_an_answer,
+    idle_after_an_response,
     idle_but_kept_alive,
     half_a_head,
     half_a_content,
-    half_a_content_behind_half_an_answer,
+    half_a_content_behind_half_a_response,
     half_a_head_beside_requests,
     half_a_content_beside_requests,
     shut_windows,
@@ -55,7 +55,7 @@ fn end(client: &Http3) -> Result<u64, ConnectionError> {
     }
 }
 
-fn idle_after_an_answer(server: &Server) {
+fn idle_after_an_response(server: &Server) {
     let client = connect(server);
     is_home(&client);
     let ended = end(&client);
@@ -84,7 +84,7 @@ fn half_a_content(server: &Server) {
     is_home(&client);
 }
 
-fn half_a_content_behind_half_an_answer(server: &Server) {
+fn half_a_content_behind_half_a_response(server: &Server) {
     let client = connect(server);
     let broken = client.try_half_content(&to_half("/begun")).expect_err("half an answer");
     assert!(matches!(broken, Broken::Reset(INTERNAL_ERROR)), "{broken:?}");

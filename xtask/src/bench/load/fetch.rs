@@ -165,8 +165,8 @@ fn ask(address: SocketAddr, path: &str) -> Result<()> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    ensure!(answer.starts_with(b"HTTP/1.1 200 "), "{path}: {}", answer.escape_ascii());
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response)?;
+    ensure!(response.starts_with(b"HTTP/1.1 200 "), "{path}: {}", response.escape_ascii());
     Ok(())
 }

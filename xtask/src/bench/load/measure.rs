@@ -315,14 +315,14 @@ fn page_urls(shop: &Workshop, server: &Server) -> Result<PathBuf> {
 fn mismatch(case: &Case, server: &Server, fields: &[String]) -> Result<Option<String>> {
     let (ask, address) = (&case.ask, server.address());
     let http2 = matches!(ask.client, Client::H2 { .. });
-    let answer = match case.setup.key {
+    let response = match case.setup.key {
         Some(_) => probe::ask_encrypted(address, ask.path, http2)?,
         None => probe::ask(address, ask.path, fields)?,
     };
-    if answer.status != ask.status {
-        return Ok(Some(format!("answers {} with {}", ask.path, answer.status)));
+    if response.status != ask.status {
+        return Ok(Some(format!("answers {} with {}", ask.path, response.status)));
     }
-    let wrong = ask.body_bytes.is_some() && answer.body_bytes != ask.body_bytes;
+    let wrong = ask.body_bytes.is_some() && response.body_bytes != ask.body_bytes;
     Ok(wrong.then(|| format!("{} has another length", ask.path)))
 }
 

@@ -41,12 +41,12 @@ fn measured(text: &str) -> Option<Measured> {
         Some(object.iter().map(|(what, count)| (what, count.as_u64().unwrap_or(0))).collect())
     };
     let sum = |counts: &[(&String, u64)]| counts.iter().map(|(_, count)| count).sum();
-    let mut answers = counts("statusCodeDistribution")?;
+    let mut responses = counts("statusCodeDistribution")?;
     let mut errors = counts("errorDistribution")?;
     // Requests that were open at the end of the load are no errors.
     errors.retain(|(what, _)| !what.contains("deadline"));
-    let requests = sum(&answers);
-    answers.retain(|(status, _)| status.as_str() >= "400");
+    let requests = sum(&responses);
+    responses.retain(|(status, _)| status.as_str() >= "400");
     let percentiles = &data["latencyPercentiles"];
     let microseconds = |value: &Value| value.as_f64().map_or(0, |seconds| (seconds * 1e6) as u64);
     Some(Measured {
@@ -59,7 +59,7 @@ fn measured(text: &str) -> Option<Measured> {
         p999: microseconds(&percentiles["p99.9"]),
         max: microseconds(&data["summary"]["slowest"]),
         errors: sum(&errors),
-        refusals: sum(&answers),
+        refusals: sum(&responses),
         timeouts: 0,
         ..Measured::default()
     })

@@ -15,7 +15,7 @@ const HEAD_LIMIT_BYTES: usize = 64 * 1024;
 
 /// The response of a server.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) etag: Option<String>,
     /// The value of `Content-Length`.
@@ -23,7 +23,7 @@ pub(crate) struct Answer {
 }
 
 /// Requests `path` and reads the head of the response.
-pub(crate) fn ask(address: SocketAddr, path: &str, fields: &[String]) -> Result<Answer> {
+pub(crate) fn ask(address: SocketAddr, path: &str, fields: &[String]) -> Result<Response> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n");
@@ -40,7 +40,7 @@ pub(crate) fn ask(address: SocketAddr, path: &str, fields: &[String]) -> Result<
         got.extend_from_slice(piece.get(..count).unwrap_or_default());
         let text = String::from_utf8_lossy(&got);
         if let Some((head, _)) = text.split_once("\r\n\r\n") {
-            return answer(head, "HTTP/1.1 ")
+            return response(head, "HTTP/1.1 ")
                 .with_context(|| format!("no answer in HTTP/1.1: {head}"));
         }
         if count == 0 || got.len() > HEAD_LIMIT_BYTES {
@@ -50,31 +50,31 @@ pub(crate) fn ask(address: SocketAddr, path: &str, fields: &[String]) -> Result<
 }
 
 /// Does the same over TLS, by curl.
-pub(crate) fn ask_encrypted(address: SocketAddr, path: &str, http2: bool) -> Result<Answer> {
+pub(crate) fn ask_encrypted(address: SocketAddr, path: &str, http2: bool) -> Result<Response> {
     let mut command = Command::new("curl");
     command.args(["--silent", "--insecure", "--max-time", &TIMEOUT.as_secs().to_string()]);
     command.args(["--output", "/dev/null", "--dump-header", "-"]);
     let (flag, version) = if http2 { ("--http2", "HTTP/2 ") } else { ("--http1.1", "HTTP/1.1 ") };
     let text = process::output(command.arg(flag).arg(format!("https://{address}{path}")))?;
-    let answer = answer(text.trim_end(), version);
-    answer.with_context(|| format!("no answer as it was asked for: {text}"))
+    let response = response(text.trim_end(), version);
+    response.with_context(|| format!("no answer as it was asked for: {text}"))
 }
 
 /// Parses a response head without its blank line. Another version of HTTP is rejected: otherwise, a
 /// server that closes after each response would be measured as one that does not.
-fn answer(head: &str, version: &str) -> Option<Answer> {
+fn response(head: &str, version: &str) -> Option<Response> {
     let mut lines = head.split("\r\n");
     let status = lines.next()?.strip_prefix(version)?.split(' ').next()?.parse().ok()?;
-    let mut answer = Answer { status, etag: None, body_bytes: None };
+    let mut response = Response { status, etag: None, body_bytes: None };
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         let value = value.trim();
         if name.eq_ignore_ascii_case("etag") {
-            answer.etag = Some(value.to_owned());
+            response.etag = Some(value.to_owned());
         } else if name.eq_ignore_ascii_case("content-length") {
-            answer.body_bytes = value.parse().ok();
+            response.body_bytes = value.parse().ok();
         }
     }
-    Some(answer)
+    Some(response)
 }
 
 #[cfg(test)]
@@ -85,12 +85,12 @@ mod tests {
     fn status_tag_and_length_are_read() {
         let head = "HTTP/1.1 304 Not Modified\r\nETAG: \"a:b\"\r\ncontent-length:13\r\nX: y";
         let expected =
-            Answer { status: 304, etag: Some("\"a:b\"".to_owned()), body_bytes: Some(13) };
-        assert_eq!(answer(head, "HTTP/1.1 "), Some(expected));
+            Response { status: 304, etag: Some("\"a:b\"".to_owned()), body_bytes: Some(13) };
+        assert_eq!(response(head, "HTTP/1.1 "), Some(expected));
         let second = "HTTP/2 404 \r\nx: y";
-        assert_eq!(answer(second, "HTTP/2 ").map(|answer| answer.status), Some(404));
+        assert_eq!(response(second, "HTTP/2 ").map(|response| response.status), Some(404));
         for other in ["SSH-2.0", "HTTP/1.0 200 OK", second] {
-            assert_eq!(answer(other, "HTTP/1.1 "), None);
+            assert_eq!(response(other, "HTTP/1.1 "), None);
         }
     }
 }

@@ -145,7 +145,7 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
             1.15,
             seconds,
         ),
-        answers(seconds),
+        responses(seconds),
         workers(seconds),
         paths(seconds),
         rules(seconds),
@@ -182,7 +182,7 @@ fn against_bare(name: &str, about: &'static str, ask: &Ask, limit: f64, seconds:
 }
 
 /// Returns a scenario of other responses than a plain file, each compared with the plain file.
-fn answers(seconds: u32) -> Scenario {
+fn responses(seconds: u32) -> Scenario {
     let plain = Ask::new("/about.html");
     let asks = [
         ("plain file", plain.clone()),

@@ -101,7 +101,7 @@ fn a_connection_is_not_idle_before_its_client_is_told_to_stop() {
 
 /// The server does not wait for an acknowledgement either if the response comes later than that.
 #[test]
-fn a_silent_client_is_not_waited_for_behind_its_last_answer() {
+fn a_silent_client_is_not_waited_for_behind_its_last_response() {
     // This is longer than the patience of the client.
     const IDLE_MS: u64 = 600_000;
     for io in [Io::Epoll, Io::Uring] {

@@ -95,7 +95,7 @@ fn a_connection_has_so_many_requests_and_all_that_were_taken_are_answered() {
         // Many at once.
         let client = Http3::connect(&server);
         let connection = client.connection.clone();
-        let answers = at_once(async move {
+        let responses = at_once(async move {
             let mut receivers = Vec::new();
             for _ in 0..20 {
                 let (mut sender, receiver) = connection.open_bi().await.unwrap();
@@ -103,17 +103,17 @@ fn a_connection_has_so_many_requests_and_all_that_were_taken_are_answered() {
                 sender.finish().unwrap();
                 receivers.push(receiver);
             }
-            let mut answers = Vec::new();
+            let mut responses = Vec::new();
             for mut receiver in receivers {
-                answers.push(receiver.read_to_end(1000).await);
+                responses.push(receiver.read_to_end(1000).await);
             }
-            answers
+            responses
         });
         let (mut taken, mut rejected) = (0, 0);
-        for answer in answers {
-            match answer {
-                Ok(answer) => {
-                    assert!(answer.ends_with(b"hello world!\n"));
+        for response in responses {
+            match response {
+                Ok(response) => {
+                    assert!(response.ends_with(b"hello world!\n"));
                     assert_eq!(rejected, 0, "the first ones are taken");
                     taken += 1;
                 }

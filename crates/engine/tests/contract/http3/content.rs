@@ -41,8 +41,8 @@ fn content_is_compressed_as_it_goes_out() {
         let request = frame(0x1, &[&head(GET, "/coded")[2..], &[ACCEPTS]].concat());
         let (mut sender, mut receiver) = client.open(&request);
         sender.finish().expect("open");
-        let answer = wait(receiver.read_to_end(1 << 20)).expect("an answer");
-        let (mut rest, mut content) = (&answer[..], Vec::new());
+        let response = wait(receiver.read_to_end(1 << 20)).expect("an answer");
+        let (mut rest, mut content) = (&response[..], Vec::new());
         while let [kind, length, behind @ ..] = rest {
             // Lengths have one byte or two (RFC 9000 §16).
             let (bytes, behind) = match length >> 6 {
@@ -104,8 +104,8 @@ fn is_held_up_by_nobody(client: &Http3) {
         wait(sender.write_all(&data)).expect("written");
     }
     sender.finish().expect("open");
-    let answer = wait(receiver.read_to_end(1 << 20)).expect("an answer");
-    assert!(answer.ends_with(b"500000 bytes"));
+    let response = wait(receiver.read_to_end(1 << 20)).expect("an answer");
+    assert!(response.ends_with(b"500000 bytes"));
 }
 
 /// RFC 9000 §4.1: unread content uses the window of the connection, which is as large as those of
@@ -186,8 +186,8 @@ fn a_client_that_is_answered_early_sends_on_for_a_while() {
         for (parts, stopped) in [(15, None), (17, Some(NO_ERROR.into()))] {
             let request = [&head(POST, "/hello")[..], &DATA[..]].concat();
             let (mut sender, mut receiver) = client.open(&request);
-            let answer = wait(receiver.read_to_end(1 << 20)).expect("an answer");
-            assert!(answer.ends_with(b"hello world!\n"));
+            let response = wait(receiver.read_to_end(1 << 20)).expect("an answer");
+            assert!(response.ends_with(b"hello world!\n"));
             for _ in 0..parts {
                 let written = wait(sender.write_all(&[b'x'; 64 * 1024]));
                 assert!(written.is_ok() || stopped.is_some(), "{written:?}");

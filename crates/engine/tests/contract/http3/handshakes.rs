@@ -37,7 +37,7 @@ fn who_is_connected_comes_before_handshakes() {
         assert_eq!(server.next().0, b'h');
         let sent = || polite.connection.stats().udp_tx.datagrams;
         let before = sent();
-        let answer = polite.open(&head(GET, "/h"));
+        let response = polite.open(&head(GET, "/h"));
         while sent() == before {
             std::thread::yield_now();
         }
@@ -59,7 +59,7 @@ fn who_is_connected_comes_before_handshakes() {
             socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
             assert!(is_answered(socket), "over {io:?}");
         }
-        drop((held, answer));
+        drop((held, response));
         server.stop();
     }
 }

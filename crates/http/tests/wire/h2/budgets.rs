@@ -76,35 +76,36 @@ fn answers_to_our_own_pings() {
     let all = |bytes: &dyn Fn(u32) -> Vec<u8>| -> Vec<u8> {
         streams.iter().flat_map(|stream| bytes(*stream)).collect()
     };
-    let answer = |stream: u32| frame(PING, ACK, 0, &[b"done", &stream.to_be_bytes()[..]].concat());
+    let response =
+        |stream: u32| frame(PING, ACK, 0, &[b"done", &stream.to_be_bytes()[..]].concat());
     // A client that has ended its request meanwhile got a PING nevertheless.
     for ends in [false, true] {
         let mut peer = Peer::open();
         assert_eq!(peer.send(&all(&post)).len(), 128);
-        streams.iter().for_each(|stream| peer.answer(*stream));
+        streams.iter().for_each(|stream| peer.response(*stream));
         if ends {
             peer.send(&all(&|stream| data(stream, END_STREAM, b"all")));
         }
         peer.sent();
-        assert!(peer.send(&all(&answer)).is_empty());
+        assert!(peer.send(&all(&response)).is_empty());
         assert!(peer.sent().is_empty());
         assert_eq!(peer.ask(&frame(PING, 0, 0, b"is there")), ["PING ack is there"]);
-        assert_eq!(until_the_end(&mut peer, |_| answer(1)), (127, REPLIES.to_owned()));
+        assert_eq!(until_the_end(&mut peer, |_| response(1)), (127, REPLIES.to_owned()));
     }
 }
 
 /// One of the acknowledgements shows that the client has received GOAWAY.
 #[test]
-fn the_answer_to_leaving() {
+fn the_response_to_leaving() {
     let mut peer = Peer::open();
     peer.send(&post(1));
     // The whole budget, as in `pings_and_settings`.
     peer.send(&frame(PING, 0, 0, &[0; 8]).repeat(126));
     peer.session.go_away(&mut peer.out);
     peer.sent();
-    let answer = frame(PING, ACK, 0, b"leaving.");
-    assert_eq!(peer.ask(&answer), ["GOAWAY 1 NO_ERROR"]);
-    assert_eq!(until_the_end(&mut peer, |_| answer.clone()), (0, REPLIES.to_owned()));
+    let response = frame(PING, ACK, 0, b"leaving.");
+    assert_eq!(peer.ask(&response), ["GOAWAY 1 NO_ERROR"]);
+    assert_eq!(until_the_end(&mut peer, |_| response.clone()), (0, REPLIES.to_owned()));
 }
 
 /// CVE-2019-9518, CVE-2019-9513, and other frames without effect.
@@ -131,7 +132,7 @@ fn trifles() {
     for bytes in [data(1, 0, b""), headers(1, END_STREAM, &[])] {
         let mut peer = Peer::open();
         peer.send(&post(1));
-        peer.answer(1);
+        peer.response(1);
         assert_eq!(until_the_end(&mut peer, |_| bytes.clone()), (1024, TRIFLES.to_owned()));
     }
 }
@@ -161,7 +162,7 @@ fn a_bomb_of_fields() {
     let bomb = [&block(&GET)[..], &first, &[0x80 | 62; 12_000]].concat();
     let seen = peer.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &bomb));
     assert_eq!(seen, ["refused 1 431 end"]);
-    peer.answer(1);
+    peer.response(1);
     let again = [&block(&GET)[..], &[0x80 | 62]].concat();
     assert_eq!(peer.send(&frame(HEADERS, 5, 3, &again)), ["head 3 GET / end"]);
     assert_eq!(peer.section.fields().get(b"x").map(<[u8]>::len), Some(4000));
@@ -194,9 +195,9 @@ fn refused_heads() {
                     return round;
                 }
                 assert!(seen[0].starts_with("refused"), "{seen:?}");
-                peer.answer(stream);
+                peer.response(stream);
                 assert_eq!(peer.send(&get(stream + 2)).len(), 1);
-                peer.answer(stream + 2);
+                peer.response(stream + 2);
             }
             panic!("no end");
         };
@@ -206,7 +207,7 @@ fn refused_heads() {
         for round in 0..1000 {
             let stream = 2 * round + 1;
             assert!(peer.send(&way(stream))[0].starts_with("refused"));
-            peer.answer(stream);
+            peer.response(stream);
             if round % 100 == 99 {
                 peer.now_ms += 7000;
             }
@@ -224,7 +225,7 @@ fn refused_heads_earn_nothing() {
         let stream = 4 * resets + 1;
         if resets % 2 == 0 {
             assert_eq!(peer.send(&headers(stream, END_STREAM, &bad)), [refused(stream, 400)]);
-            peer.answer(stream);
+            peer.response(stream);
         }
         let seen = peer.send(&[get(stream + 2), reset(stream + 2, 8)].concat());
         if let Some(fatal) = seen.iter().find(|seen| seen.starts_with("fatal")) {

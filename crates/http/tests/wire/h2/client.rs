@@ -40,26 +40,26 @@ impl Server {
                     session.go_away(out);
                 }
                 if end {
-                    self.answer(stream);
+                    self.response(stream);
                 }
             }
             Event::Data { stream, bytes, end } => {
                 session.consumed(stream, bytes.len(), out);
                 session.own(stream).unwrap().content.extend_from_slice(bytes);
                 if end {
-                    self.answer(stream);
+                    self.response(stream);
                 }
             }
             Event::Trailers { stream, fields } => {
                 assert_eq!(fields.get(b"sum"), Some(&b"7"[..]));
-                self.answer(stream);
+                self.response(stream);
             }
             Event::NeedMore | Event::Nothing | Event::Opened | Event::Reset { .. } => {}
             ref other => self.last.extend(super::peer::words(other)),
         }
     }
 
-    fn answer(&mut self, stream: u32) {
+    fn response(&mut self, stream: u32) {
         let fill = std::mem::take(&mut self.session.own(stream).unwrap().fill);
         let wrote = self.session.head(stream, false, &mut self.out, |_, block| {
             encode::status(block, 200);

@@ -279,7 +279,7 @@ fn the_client_leaves() {
     for payload in [&[0; 8][..], b"\0\0\0\0\0\0\0\x0bdebug", &[0, 0, 0, 0, 0, 0, 0, 0xff]] {
         assert!(peer.send(&frame(GOAWAY, 0, 0, payload)).is_empty());
     }
-    peer.answer(1);
+    peer.response(1);
     peer.sent();
     assert!(!peer.session.is_finished());
     assert_eq!(peer.ask(&frame(PING, 0, 0, b"pingpong")), ["PING ack pingpong"]);

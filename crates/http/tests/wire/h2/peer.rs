@@ -179,14 +179,14 @@ impl Peer {
     }
 
     /// Responds with a head alone and closes the stream.
-    pub(super) fn answer(&mut self, stream: u32) {
+    pub(super) fn response(&mut self, stream: u32) {
         let Peer { session, out, .. } = self;
         assert!(session.head(stream, true, out, |_, block| block.push(0x88)));
         assert!(session.close(stream, out).is_some());
     }
 
     /// Ends responses that have begun.
-    pub(super) fn answer_all(&mut self, streams: &[u32]) {
+    pub(super) fn respond_to_all(&mut self, streams: &[u32]) {
         for stream in streams {
             assert!(self.session.data(*stream, 0, true, &mut self.out));
             assert!(self.session.close(*stream, &mut self.out).is_some());

@@ -94,7 +94,7 @@ fn updates() {
     peer.begin(9);
     peer.send(&reset(5, 8));
     assert_eq!(turns(&mut peer, 1), [1]);
-    peer.answer_all(&[1, 3]);
+    peer.respond_to_all(&[1, 3]);
     assert_eq!(turns(&mut peer, 1), [9]);
     assert!(peer.send(&[update(1, "u=0"), update(7, "u=0")].concat()).is_empty());
     // An application may set another priority.

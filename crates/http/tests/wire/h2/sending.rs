@@ -16,7 +16,7 @@ fn decode(decoder: &mut Decoder, block: &[u8]) -> Vec<(String, usize)> {
 
 /// RFC 9113 §8.1: interim heads, a final one, content, trailers.
 #[test]
-fn a_whole_answer() {
+fn a_whole_response() {
     let mut peer = Peer::open();
     peer.send(&get(1));
     let Peer { session, out, .. } = &mut peer;
@@ -67,7 +67,7 @@ fn a_smaller_table_is_acknowledged_in_the_next_block() {
     let mut peer = Peer::open();
     let block_of = |peer: &mut Peer, stream| {
         peer.send(&get(stream));
-        peer.answer(stream);
+        peer.response(stream);
         frames(&std::mem::take(&mut peer.out)).pop().unwrap().payload
     };
     assert_eq!(block_of(&mut peer, 1), [0x88]);

@@ -15,7 +15,7 @@ fn frames_behind_the_end_of_a_request() {
         peer.send(&[get(1), get(3)].concat());
         assert_eq!(peer.send(&wrong), ["reset 1 StreamClosed by us"]);
         assert_eq!(peer.sent(), ["RST_STREAM 1 STREAM_CLOSED"]);
-        peer.answer(3);
+        peer.response(3);
         // The frames after it are still processed.
         let mut peer = Peer::open();
         peer.send(&get(1));
@@ -35,7 +35,7 @@ fn frames_of_a_stream_that_both_sides_have_ended() {
     for wrong in [data(1, 0, b"x"), get(1), headers(1, END_STREAM, &[])] {
         let mut peer = Peer::open();
         peer.send(&get(1));
-        peer.answer(1);
+        peer.response(1);
         assert_eq!(peer.sent(), ["HEADERS 1 end"]);
         let late = [window_update(1, 1), frame(PRIORITY, 0, 1, &[0; 5]), reset(1, 8)].concat();
         assert!(peer.send(&late).is_empty());
@@ -82,7 +82,7 @@ fn content_for_a_stream_that_we_have_ended_is_bounded() {
     const MOST: usize = 1 << 20;
     let mut peer = Peer::open();
     peer.send(&post(1));
-    peer.answer(1);
+    peer.response(1);
     for _ in 0..1000 {
         assert!(peer.send(&data(1, 0, b"x")).is_empty());
     }
@@ -129,7 +129,7 @@ fn too_many_streams() {
     assert!(peer.send(&frame(HEADERS, END_HEADERS, 7, &block)).is_empty());
     assert!(peer.send(&data(7, END_STREAM, b"content")).is_empty());
     assert_eq!(peer.sent(), ["RST_STREAM 7 REFUSED_STREAM"]);
-    peer.answer(3);
+    peer.response(3);
     let opened = format!("WINDOW_UPDATE 3 {}", (1 << 20) - 65_535);
     assert_eq!(peer.sent(), ["HEADERS 3 end", &opened, r"PING done\x00\x00\x00\x03"]);
     assert_eq!(peer.send(&frame(HEADERS, 5, 9, &block[..])), ["head 9 POST / end"]);
@@ -150,7 +150,7 @@ fn a_response_ahead_of_the_end_of_the_request() {
     peer.send(&[post(1), data(1, 0, b"some")].concat());
     peer.sent();
     assert!(peer.ask(&read).is_empty(), "no response is complete");
-    peer.answer(1);
+    peer.response(1);
     let opened = format!("WINDOW_UPDATE 1 {}", (1 << 20) - 65_535 + 4);
     assert_eq!(peer.sent(), ["HEADERS 1 end", &opened, r"PING done\x00\x00\x00\x01"]);
     assert_eq!(peer.session.open_streams(), 0);
@@ -171,7 +171,7 @@ fn a_response_ahead_of_the_end_of_the_request() {
 fn a_client_that_has_not_read_the_response_is_not_told_to_stop() {
     let mut peer = Peer::open();
     peer.send(&post(1));
-    peer.answer(1);
+    peer.response(1);
     peer.sent();
     for _ in 0..64 {
         assert!(peer.ask(&data(1, 0, &[0; 16_384])).is_empty());
@@ -188,7 +188,7 @@ fn who_has_stopped_is_not_told_to() {
     for end in [data(1, END_STREAM, b"all"), headers(1, END_STREAM, &[("a", "b")]), reset(1, 8)] {
         let mut peer = Peer::open();
         peer.send(&post(1));
-        peer.answer(1);
+        peer.response(1);
         peer.sent();
         assert!(peer.send(&end).is_empty());
         assert!(peer.ask(&frame(PING, ACK, 0, b"done\0\0\0\x01")).is_empty());
@@ -212,7 +212,7 @@ fn a_client_that_can_send_all_is_not_told_to_stop() {
         let fields = [&POST[..], &[("content-length", length_field.as_str())]].concat();
         peer.send(&[headers(1, 0, &fields), data(1, 0, &vec![0; sent])].concat());
         peer.sent();
-        peer.answer(1);
+        peer.response(1);
         let mut expected = vec!["HEADERS 1 end".to_owned()];
         if opened > 0 {
             expected.push(format!("WINDOW_UPDATE 1 {opened}"));
@@ -270,9 +270,9 @@ fn leaving_in_two_steps() {
         peer.send(&[data(5, 0, b"ignored"), reset(5, 8), window_update(5, 1)].concat()).is_empty()
     );
     assert_eq!(peer.send(&data(1, END_STREAM, b"here")), ["data 1 here end"]);
-    peer.answer(1);
+    peer.response(1);
     assert!(!peer.session.is_finished());
-    peer.answer(3);
+    peer.response(3);
     assert!(peer.session.is_finished());
     peer.session.fail(ErrorCode::InternalError, &mut peer.out);
     assert_eq!(peer.sent().last().unwrap(), "GOAWAY 3 INTERNAL_ERROR");
@@ -302,7 +302,7 @@ fn the_end_waits_for_who_is_to_be_told_to_stop() {
     let ack = |payload: &[u8]| frame(PING, ACK, 0, payload);
     // The acknowledgement comes after the last GOAWAY, and before the first.
     for is_answered_first in [false, true] {
-        for (end, answer) in [
+        for (end, response) in [
             (ack(ANSWERED), &["RST_STREAM 1 NO_ERROR"][..]),
             (data(1, END_STREAM, b"all"), &[]),
             (headers(1, END_STREAM, &[]), &[]),
@@ -311,17 +311,17 @@ fn the_end_waits_for_who_is_to_be_told_to_stop() {
             let mut peer = Peer::open();
             peer.send(&post(1));
             if is_answered_first {
-                peer.answer(1);
+                peer.response(1);
             }
             peer.session.go_away(&mut peer.out);
             peer.send(&ack(LEAVING));
             if !is_answered_first {
-                peer.answer(1);
+                peer.response(1);
             }
             assert_eq!(peer.session.open_streams(), 0);
             assert!(!peer.session.is_finished());
             peer.sent();
-            assert_eq!(peer.ask(&end), answer);
+            assert_eq!(peer.ask(&end), response);
             assert!(peer.session.is_finished());
         }
     }
@@ -332,8 +332,8 @@ fn the_end_waits_for_who_is_to_be_told_to_stop() {
 fn the_last_words() {
     let mut peer = Peer::open();
     peer.send(&[post(1), post(3)].concat());
-    peer.answer(1);
-    peer.answer(3);
+    peer.response(1);
+    peer.response(3);
     peer.send(&data(1, END_STREAM, b"all"));
     peer.sent();
     peer.session.finish(&mut peer.out);

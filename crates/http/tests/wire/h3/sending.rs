@@ -10,7 +10,7 @@ use super::peer::*;
 
 /// RFC 9114 §4.1: interim heads, a final one, content, trailers.
 #[test]
-fn a_whole_answer() {
+fn a_whole_response() {
     let field = |name, value| [Field { name, value }].into_iter();
     let mut out = Vec::new();
     send::head(&mut out, |out| encode::interim(out, 103, field(b"link", b"</a>")));

@@ -53,7 +53,7 @@ struct Known {
     ended: bool,
     /// Whether it is an extended CONNECT.
     is_tunnel: bool,
-    answer_left: usize,
+    response_left: usize,
 }
 
 struct Server {
@@ -147,7 +147,7 @@ impl Server {
         assert!(self.open.len() < 4, "too many are open");
         self.open.insert(
             stream,
-            Known { ended: end, is_tunnel: false, answer_left: stream as usize * 3000 % 50_000 },
+            Known { ended: end, is_tunnel: false, response_left: stream as usize * 3000 % 50_000 },
         );
         assert!(self.session.head(stream, false, &mut self.out, |_, block| block.push(0x88)));
         // Some responses wait for the end of the request.
@@ -196,10 +196,10 @@ impl Server {
 
     fn send(&mut self, stream: u32) {
         let Some(known) = self.open.get_mut(&stream) else { panic!("ready and not open") };
-        let now = self.session.room(stream).min(known.answer_left);
+        let now = self.session.room(stream).min(known.response_left);
         assert!(self.session.room(stream) > 0, "ready without room");
-        known.answer_left -= now;
-        let end = known.answer_left == 0;
+        known.response_left -= now;
+        let end = known.response_left == 0;
         assert!(self.session.data(stream, now, end, &mut self.out));
         self.out.resize(self.out.len() + now, 0);
         if end {

@@ -13,7 +13,7 @@ use pinion_http::hpack::encoder::{Encoder, Tail};
 use pinion_http::limits::Limits;
 use pinion_http::section::FieldSection;
 
-use super::responses::{Fields, TailBytes, with_answer};
+use super::responses::{Fields, TailBytes, with_response};
 
 /// The peer's default size of its table.
 const TABLE_BYTES: u32 = 4096;
@@ -63,10 +63,10 @@ impl Connection {
                 |_, out, _| encode::interim(out, 103, std::iter::empty()),
                 |out, _| encode::interim(out, 103, std::iter::empty()),
             ),
-            step => with_answer(step, next, |answer| {
+            step => with_response(step, next, |response| {
                 self.respond(
-                    |encoder, out, tail| encoder.prepared(out, answer, tail),
-                    |out, tail| encode::prepared(out, answer, tail),
+                    |encoder, out, tail| encoder.prepared(out, response, tail),
+                    |out, tail| encode::prepared(out, response, tail),
                 );
             }),
         }

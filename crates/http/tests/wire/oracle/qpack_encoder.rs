@@ -15,7 +15,7 @@ use pinion_http::qpack::encoder::Encoder;
 use pinion_http::section::FieldSection;
 
 use super::qpack::{integer, row, string};
-use super::responses::{Fields, TailBytes, with_answer};
+use super::responses::{Fields, TailBytes, with_response};
 
 /// The most memory of the encoder of a connection, including sections and instructions on their
 /// way.
@@ -106,10 +106,10 @@ impl Connection {
             3 => self.cancel(usize::from(next())),
             17 | 18 => self.acknowledge(usize::from(next())),
             19 => self.say_entries(u64::from(next())),
-            step => with_answer(step, next, |answer| {
+            step => with_response(step, next, |response| {
                 self.respond(
-                    |encoder, stream, out, tail| encoder.prepared(stream, out, answer, tail),
-                    |out, tail| encode::prepared(out, answer, tail),
+                    |encoder, stream, out, tail| encoder.prepared(stream, out, response, tail),
+                    |out, tail| encode::prepared(out, response, tail),
                 );
             }),
         }

@@ -12,7 +12,7 @@ const BLOCKS: u8 = 40;
 
 /// Calls a function with the response of a step, 4 and more. `next` returns the bytes that
 /// determine its details.
-pub(crate) fn with_answer(
+pub(crate) fn with_response(
     step: u8,
     next: &mut impl FnMut() -> u8,
     respond: impl FnOnce(&Prepared<'_>),

@@ -85,7 +85,7 @@ impl Room {
         ended
     }
 
-    pub(super) fn answer(&mut self, path: &str) -> Result<String, ScriptFault> {
+    pub(super) fn response(&mut self, path: &str) -> Result<String, ScriptFault> {
         let asked = self.asks(path);
         self.ends_with(asked)
     }
@@ -130,7 +130,7 @@ fn however_many_tasks_wait_others_are_answered() {
         let (id, why) = begun.unwrap_or_else(|error| panic!("the {count}th: {error}"));
         assert!(id.is_some(), "the {count}th: {why:?}");
     }
-    assert_eq!(room.answer("/").expect("answered"), "here");
+    assert_eq!(room.response("/").expect("answered"), "here");
     for id in room.vm.host().work.ready.take() {
         let coroutine = room.vm.tasks().take_coroutine(id).expect("it has not begun");
         let mut left = TaskBudget::default();
@@ -138,7 +138,7 @@ fn however_many_tasks_wait_others_are_answered() {
         assert!(matches!(step, CoroutineStep::Waits(WaitOperation::Sleep(_))));
         room.vm.tasks().park(id, coroutine, Waits::Wake).expect("parked");
     }
-    assert_eq!(room.answer("/").expect("answered"), "here");
+    assert_eq!(room.response("/").expect("answered"), "here");
 }
 
 #[test]
@@ -151,23 +151,23 @@ fn answers_of_many_pieces_are_what_was_written() {
         pinion.get('/one-more', function() pieces = pieces + 1 end)
         pinion.get('/none', function() pieces = 0 end)",
     );
-    let mut answer = |path: &str| room.answer(path).expect("answered");
+    let mut response = |path: &str| room.response(path).expect("answered");
     let written = |pieces| (1..=pieces).map(|piece: usize| (piece % 10).to_string()).collect();
     for pieces in 0..=MANY_PIECES + 2 {
         let expected: String = written(pieces);
-        assert_eq!(answer("/as-many"), expected);
-        answer("/one-more");
+        assert_eq!(response("/as-many"), expected);
+        response("/one-more");
     }
     // There is more room than is needed.
-    answer("/none");
-    assert_eq!(answer("/as-many"), "");
+    response("/none");
+    assert_eq!(response("/as-many"), "");
     for _ in 0..FEW_PIECES {
-        answer("/one-more");
+        response("/one-more");
     }
     // Each number stands in front once, and the first one once more.
     let expected: String = written(FEW_PIECES);
     for again in 0..=STAMPS.len() {
-        assert_eq!(answer("/as-many"), expected, "answer {again}");
+        assert_eq!(response("/as-many"), expected, "answer {again}");
     }
 }
 
@@ -193,7 +193,7 @@ fn coroutines_of_tasks_that_are_over_are_let_go() {
 }
 
 #[test]
-fn the_answer_of_another_request_cannot_be_sent() {
+fn the_response_of_another_request_cannot_be_sent() {
     let mut room = site(
         "local others, requests = {}, {}
         pinion.get('/listen', function(req, res)
@@ -242,7 +242,7 @@ fn what_is_used_holds_for_routes_that_come_after_it() {
         ("/a/in/z", "outer(group(inner(z)))"),
         ("/w", "outer(w)"),
     ] {
-        assert_eq!(room.answer(path).expect(path), text, "{path}");
+        assert_eq!(room.response(path).expect(path), text, "{path}");
     }
 }
 
@@ -264,23 +264,23 @@ fn garbage_is_not_what_a_request_has_used_up() {
     for _ in 0..5 {
         // TaskBudget alone, the collector would begin when there is twice as much.
         room.vm.lua.gc_collect().expect("collected");
-        assert!(matches!(room.answer("/kept"), Err(ScriptFault::OverBudget(_))));
+        assert!(matches!(room.response("/kept"), Err(ScriptFault::OverBudget(_))));
         room.vm.lua.gc_collect().expect("collected");
-        assert_eq!(room.answer("/garbage").expect("it keeps nothing"), "well");
+        assert_eq!(room.response("/garbage").expect("it keeps nothing"), "well");
     }
 }
 
 #[test]
-fn the_answer_itself_may_be_returned() {
+fn the_response_itself_may_be_returned() {
     let mut room = site(
         "pinion.get('/redirect', function(req, res) return res:redirect('/x') end)
         pinion.get('/json', function(req, res) return res:json({ 1 }) end)
         pinion.get('/table', function(req, res) return {} end)",
     );
-    assert_eq!(room.answer("/redirect").expect("answered"), "");
-    assert_eq!(room.answer("/json").expect("answered"), "[1]");
+    assert_eq!(room.response("/redirect").expect("answered"), "");
+    assert_eq!(room.response("/json").expect("answered"), "[1]");
     assert!(
-        matches!(room.answer("/table"), Err(ScriptFault::Error(text)) if text.contains("table"))
+        matches!(room.response("/table"), Err(ScriptFault::Error(text)) if text.contains("table"))
     );
 }
 
@@ -323,7 +323,7 @@ fn what_is_streamed_goes_out_piece_by_piece() {
         ("/table", "site.lua:12: the function of res:stream returned a table"),
         ("/fails", "site.lua:14: why"),
     ] {
-        let Err(ScriptFault::Error(text)) = room.answer(path) else { panic!("{path}: no error") };
+        let Err(ScriptFault::Error(text)) = room.response(path) else { panic!("{path}: no error") };
         assert!(text.starts_with(why), "{path}: {text}");
     }
 }
@@ -385,7 +385,7 @@ fn a_call_behind_return_is_told_by_where_its_handler_begins() {
         end)
         pinion.get('/thrown', function() return error('as it is', 0) end)",
     );
-    room.answer("/first").expect("answered");
+    room.response("/first").expect("answered");
     for (path, line, why) in [
         ("/split", 3, "the value of the header Location has a line break"),
         ("/status", 6, "99 is not a status"),
@@ -398,7 +398,7 @@ fn a_call_behind_return_is_told_by_where_its_handler_begins() {
         ("/hex", 13, "bad argument #1 to 'pinion.codec.hex_encode' (string expected"),
         ("/read", 14, "bad argument #1 to 'pinion.fs.read' (path such as"),
     ] {
-        let Err(ScriptFault::Error(text)) = room.answer(path) else { panic!("{path}: no error") };
+        let Err(ScriptFault::Error(text)) = room.response(path) else { panic!("{path}: no error") };
         let begins = format!("site.lua:{line}: in the handler that starts at this line: ");
         let (message, stack) = text.split_once('\n').expect("a stack");
         assert!(message.starts_with(&begins) && message.contains(why), "{path}: {text}");
@@ -407,15 +407,15 @@ fn a_call_behind_return_is_told_by_where_its_handler_begins() {
         assert!(!text.contains("pinion:"), "{path}: {text}");
     }
     // Lua 5.4 knows the line here.
-    let Err(ScriptFault::Error(text)) = room.answer("/yield") else { panic!("no error") };
+    let Err(ScriptFault::Error(text)) = room.response("/yield") else { panic!("no error") };
     assert!(text.starts_with("site.lua:15: "), "{text}");
     assert!(text.contains("coroutine.yield in a handler"), "{text}");
-    let Err(ScriptFault::Error(text)) = room.answer("/helper") else { panic!("no error") };
+    let Err(ScriptFault::Error(text)) = room.response("/helper") else { panic!("no error") };
     assert!(text.starts_with("site.lua:18: 99 is not a status"), "{text}");
     assert!(!text.contains("starts "), "{text}");
     // What a script throws without a place is what its `on_error` gets. The stack has one: Lua 5.4
     // knows the line, and LuaJIT where the handler begins.
-    let Err(ScriptFault::Error(text)) = room.answer("/thrown") else { panic!("no error") };
+    let Err(ScriptFault::Error(text)) = room.response("/thrown") else { panic!("no error") };
     let shows = if cfg!(feature = "luajit") { "the handler starts here" } else { "in " };
     assert!(text.starts_with("as it is\n"), "{text}");
     assert!(text.contains(&format!("\n\tsite.lua:20: {shows}")), "{text}");
@@ -439,14 +439,14 @@ fn what_is_used_around_a_handler_is_told_where_it_may_have_failed() {
     );
     let around = "site.lua:1: its middleware starts here";
     for (path, line) in [("/well", 5), ("/tail", 6)] {
-        let Err(ScriptFault::Error(text)) = room.answer(path) else { panic!("{path}: no error") };
+        let Err(ScriptFault::Error(text)) = room.response(path) else { panic!("{path}: no error") };
         let begins = format!(
             "site.lua:{line}: in the handler that starts at this line, or in its middleware: 99 is"
         );
         assert!(text.starts_with(&begins) && text.ends_with(around), "{path}: {text}");
     }
     // The stack shows the inner one alone.
-    let Err(ScriptFault::Error(text)) = room.answer("/in/x") else { panic!("no error") };
+    let Err(ScriptFault::Error(text)) = room.response("/in/x") else { panic!("no error") };
     assert!(text.starts_with("site.lua:9: 99 is not a status"), "{text}");
     assert!(text.contains("site.lua:12: the handler starts here"), "{text}");
     assert!(text.ends_with(around), "{text}");
@@ -498,16 +498,16 @@ fn work_beside_requests_is_told_by_where_it_begins() {
 #[test]
 fn without_folders_the_handler_that_sends_a_file_fails_and_says_what_to_do() {
     let mut room = site("pinion.get('/', function(_, res)\nlocal _ = res:file('data/x.txt') end)");
-    let Err(ScriptFault::Error(text)) = room.answer("/") else { panic!("no error") };
+    let Err(ScriptFault::Error(text)) = room.response("/") else { panic!("no error") };
     let expected = "site.lua:2: the site has no folders for files; name one with --lua-folder";
     assert!(text.starts_with(expected), "{text}");
 }
 
 /// How the request for a path fails, in the first line.
 pub(super) fn failure(room: &mut Room, path: &str) -> String {
-    match room.answer(path) {
+    match room.response(path) {
         Err(ScriptFault::Error(text)) => text.lines().next().unwrap_or_default().to_owned(),
-        Ok(answer) => panic!("{path}: it answers {answer:?}"),
+        Ok(response) => panic!("{path}: it answers {response:?}"),
         Err(other) => panic!("{path}: {other:?}"),
     }
 }
@@ -526,14 +526,17 @@ fn whole_numbers_are_written_in_full() {
     );
     let is_new = cfg!(not(feature = "luajit"));
     for path in ["/write", "/text", "/list", "/json"] {
-        let answer = room.answer(path).expect("answered");
+        let response = room.response(path).expect("answered");
         // In Lua 5.4 a power is a number with a fraction.
-        let answer =
-            if is_new { answer.replace("9.007199254741e+15", "9007199254740992") } else { answer };
-        let answer = answer.replace(".0", "");
-        assert_eq!(answer, "1700000000123456 -1700000000123456 9007199254740992", "{path}");
+        let response = if is_new {
+            response.replace("9.007199254741e+15", "9007199254740992")
+        } else {
+            response
+        };
+        let response = response.replace(".0", "");
+        assert_eq!(response, "1700000000123456 -1700000000123456 9007199254740992", "{path}");
     }
-    assert_eq!(room.answer("/query").expect("answered"), "n=1700000000123456");
+    assert_eq!(room.response("/query").expect("answered"), "n=1700000000123456");
 }
 
 #[test]
@@ -580,7 +583,7 @@ fn nil_and_why_is_a_failure() {
     let why = failure(&mut room, "/why");
     let expected = "site.lua:1: the handler returned nil and an error: there is no such file";
     assert_eq!(why, expected);
-    assert_eq!(room.answer("/behind").expect("answered"), "x");
+    assert_eq!(room.response("/behind").expect("answered"), "x");
     assert!(failure(&mut room, "/use").contains("within"));
 }
 
@@ -619,7 +622,7 @@ fn nil_alone_is_a_failure_where_nothing_was_set() {
             let main = format!("{around}\npinion.get('/', function(req, res)\n{body}\nend)");
             let mut room = site(&main);
             if is_well {
-                assert_eq!(room.answer("/").expect(&main), "", "{main}");
+                assert_eq!(room.response("/").expect(&main), "", "{main}");
             } else {
                 let why = failure(&mut room, "/");
                 assert!(why.starts_with("site.lua:") && why.ends_with(expected), "{main}: {why}");
@@ -632,6 +635,6 @@ fn nil_alone_is_a_failure_where_nothing_was_set() {
             "pinion.use(function(req, res, next) local r = next() {body} end)
             pinion.get('/', function() return nil end)"
         ));
-        room.answer("/").expect(body);
+        room.response("/").expect(body);
     }
 }

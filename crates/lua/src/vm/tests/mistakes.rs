@@ -66,7 +66,7 @@ fn a_middleware_without_next_is_named() {
         "bad argument #1 to 'next' (table expected, got no value) (this is Lua's own `next`";
     assert!(told.contains(words), "{told}");
     // These have something to say, or nothing is lost.
-    for (body, answer) in [
+    for (body, response) in [
         ("return next()", "x"),
         ("return ''", ""),
         ("res:status(401)", ""),
@@ -79,10 +79,10 @@ fn a_middleware_without_next_is_named() {
         ("local said, why = next() res:field('X-A', '1') return said, why", "x"),
     ] {
         let main = format!("{begins}{body} end)\npinion.get('/', function() return 'x' end)");
-        assert_eq!(site(&main).answer("/").expect(body), answer, "{body}");
+        assert_eq!(site(&main).response("/").expect(body), response, "{body}");
     }
     let main = format!("{begins}next() end)\npinion.get('/', function() end)");
-    assert_eq!(site(&main).answer("/").expect("nothing is lost"), "");
+    assert_eq!(site(&main).response("/").expect("nothing is lost"), "");
 }
 
 /// `return nil, why` says that a handler has failed, whatever a middleware does with it.
@@ -98,12 +98,12 @@ fn a_middleware_that_loses_an_error_is_named() {
     assert_eq!(told, why);
     let told = failure(&mut site(&format!("{begins}return next() end)\n{handler}")), "/");
     assert!(told.ends_with("the handler returned nil and an error: reason"), "{told}");
-    for (body, answer) in [
+    for (body, response) in [
         ("local r, why = next() if why then return 'mended' end return r", "mended"),
         ("local r, why = next() if why then res:status(404) end return r", ""),
     ] {
         let main = format!("{begins}{body} end)\n{handler}");
-        assert_eq!(site(&main).answer("/").expect(body), answer, "{body}");
+        assert_eq!(site(&main).response("/").expect(body), response, "{body}");
     }
 }
 
@@ -147,9 +147,9 @@ fn what_has_no_effect_on_a_response_is_an_error() {
         let told = failure(&mut room, path);
         assert!(told.starts_with("site.lua:") && told.contains(why), "{path}: {told}");
     }
-    assert_eq!(room.answer("/null").expect("null"), "null");
+    assert_eq!(room.response("/null").expect("null"), "null");
     // `text:gsub` returns a number behind the text: that is logged and no error.
-    assert_eq!(room.answer("/two").expect("a text"), "x");
+    assert_eq!(room.response("/two").expect("a text"), "x");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_function_of_c_that_is_called_behind_return_has_its_name() {
         assert!(told.contains(name) && !told.contains("'?'"), "{told}");
     }
     // The innermost function has a line too, which LuaJIT does not tell.
-    let Err(ScriptFault::Error(text)) = room.answer("/stack") else { panic!("no error") };
+    let Err(ScriptFault::Error(text)) = room.response("/stack") else { panic!("no error") };
     let mut frames = text.lines().skip(2);
     assert!(frames.next().expect("a frame").starts_with("\tsite.lua:4: in "), "{text}");
     assert!(!text.contains("starts here"), "{text}");

@@ -27,7 +27,7 @@ impl Room {
         let id = asked.id;
         let mut head = Vec::new();
         if let Some(task) = self.vm.tasks().request(id) {
-            task.answer.head_lines(b"", &mut head);
+            task.response.head_lines(b"", &mut head);
         }
         let text = match self.ends_with(asked) {
             Ok(text) => text,

@@ -66,7 +66,7 @@ impl SiteResponders<'_> {
                 return refuse(site, &refusal, began, head, (work, journal), exchange);
             }
             AccessVerdict::Preflight(fields) => {
-                return answer_preflight(site, &fields, began, head, journal, exchange);
+                return respond_to_preflight(site, &fields, began, head, journal, exchange);
             }
             AccessVerdict::Unverified(one) => {
                 let waiting = WaitingRequest {
@@ -141,8 +141,8 @@ impl SiteResponders<'_> {
             let responders = Self { work, dynamic, gateway, access, journal, pages };
             return responders.forward(site, mount, request, head, exchange);
         }
-        let answer = error_for(413, &site.generation.archive(), head, work);
-        journal.respond(&answer, Some(site.mapping), began, head, exchange);
+        let response = error_for(413, &site.generation.archive(), head, work);
+        journal.respond(&response, Some(site.mapping), began, head, exchange);
     }
 }
 
@@ -179,14 +179,14 @@ fn refuse(
     (work, journal): (&mut RequestBuffers, &mut Journal),
     exchange: &mut Exchange<'_>,
 ) {
-    let answer = error_for(refusal.status, &site.generation.archive(), head, work);
+    let response = error_for(refusal.status, &site.generation.archive(), head, work);
     exchange.add_fields(refusal.fields.as_bytes());
-    journal.respond(&answer, Some(site.mapping), began, head, exchange);
+    journal.respond(&response, Some(site.mapping), began, head, exchange);
 }
 
 /// Responds to a preflight request of a browser with the permissions of pages of other origins.
 #[cold]
-fn answer_preflight(
+fn respond_to_preflight(
     site: &SiteGeneration,
     fields: &str,
     began: Option<Beginning>,
@@ -196,8 +196,8 @@ fn answer_preflight(
 ) {
     let shared = SharedFields::h1(generated_fields(&site.generation.archive()).h1);
     exchange.add_fields(fields.as_bytes());
-    let answer = Prepared { shared, ..Prepared::empty(204) };
-    journal.respond(&answer, None, began, head, exchange);
+    let response = Prepared { shared, ..Prepared::empty(204) };
+    journal.respond(&response, None, began, head, exchange);
 }
 
 impl SitesApp {

@@ -14,7 +14,7 @@ use pinion_site::{RequestBuffers, error_for};
 /// Responds to requests of a developer alone: the script and the streams of pages that reload, and
 /// for a page the reason why the site could not be loaded. Returns false for any other request.
 #[cold]
-pub(super) fn answers_developer(
+pub(super) fn responds_to_developer(
     site: &SiteGeneration,
     developer: Developer,
     (client, head): (&ClientIdentity, &RequestHead<'_>),
@@ -22,7 +22,7 @@ pub(super) fn answers_developer(
     journal: &mut Journal,
     exchange: &mut Exchange<'_>,
 ) -> bool {
-    if dynamic.streams.answers(
+    if dynamic.streams.responses(
         (site.id, site.generation.log()),
         developer,
         (client, head),
@@ -37,20 +37,20 @@ pub(super) fn answers_developer(
     let began = journal.begin(client, exchange);
     let began = began.map(|began| began.of_site(site.generation.log()));
     let page = [&*failure.page, &developer.page_end()].concat();
-    let answer = Prepared {
+    let response = Prepared {
         shared: SharedFields::h1(developer_page::FIELDS.as_bytes()),
         content_length: Some(page.len() as u64),
         body: PreparedBody::Bytes(&page),
         ..Prepared::empty(500)
     };
-    journal.respond(&answer, None, began, head, exchange);
+    journal.respond(&response, None, began, head, exchange);
     true
 }
 
 /// Responds to a request of a site that could not be loaded when the server started: with the
 /// errors for its developer, with status 503 for others.
 #[cold]
-pub(super) fn answer_unloaded(
+pub(super) fn respond_unloaded(
     site: &SiteGeneration,
     developer: Option<Developer>,
     began: Option<Beginning>,
@@ -61,7 +61,7 @@ pub(super) fn answer_unloaded(
 ) {
     let archive = site.generation.archive();
     let failure = developer.and_then(|_| site.generation.failure());
-    let answer = match &failure {
+    let response = match &failure {
         Some(failure) => Prepared {
             shared: SharedFields::h1(TEXT_FIELDS),
             content_length: Some(failure.text.len() as u64),
@@ -70,5 +70,5 @@ pub(super) fn answer_unloaded(
         },
         None => error_for(503, &archive, head, work),
     };
-    journal.respond(&answer, None, began, head, exchange);
+    journal.respond(&response, None, began, head, exchange);
 }

@@ -50,14 +50,20 @@ impl SiteResponders<'_> {
         let now = exchange.now();
         let Self { work, journal, .. } = self;
         let archive = generation.archive();
-        let answer = match outcome {
+        let response = match outcome {
             LiveOutcome::File(file) => {
                 let sent = LiveSending { generation, live, head, now: now.unix_seconds };
                 return match sent.send(file, work, exchange) {
-                    Ok(answer) => journal.answered(request.began, head, &answer, exchange),
+                    Ok(response) => journal.answered(request.began, head, &response, exchange),
                     Err(status) => {
-                        let answer = error_for(status, &archive, head, work);
-                        journal.respond(&answer, Some(site.mapping), request.began, head, exchange);
+                        let response = error_for(status, &archive, head, work);
+                        journal.respond(
+                            &response,
+                            Some(site.mapping),
+                            request.began,
+                            head,
+                            exchange,
+                        );
                     }
                 };
             }
@@ -68,7 +74,7 @@ impl SiteResponders<'_> {
             }
             LiveOutcome::Withheld | LiveOutcome::Nothing => error_for(404, &archive, head, work),
         };
-        journal.respond(&answer, Some(site.mapping), request.began, head, exchange);
+        journal.respond(&response, Some(site.mapping), request.began, head, exchange);
     }
 }
 
@@ -102,14 +108,16 @@ impl LiveSending<'_> {
         let (etag, boundary) = (file.stamp.etag(), range_boundary(self.head));
         let described = file.described(self.live, &etag, &boundary, self.now);
         let (archive, mut pieces) = (self.generation.archive(), Pieces::new());
-        let answer = live_response(&archive, self.head, self.now, &described, work, &mut pieces);
-        let coding = if described.varies { self.coding(&answer) } else { Coding::Identity };
-        let logged =
-            Prepared { content_length: answer.content_length, ..Prepared::empty(answer.status) };
+        let response = live_response(&archive, self.head, self.now, &described, work, &mut pieces);
+        let coding = if described.varies { self.coding(&response) } else { Coding::Identity };
+        let logged = Prepared {
+            content_length: response.content_length,
+            ..Prepared::empty(response.status)
+        };
         match (coding, content) {
-            (Coding::Identity, content) => FileContent::send(content.as_ref(), &answer, exchange),
+            (Coding::Identity, content) => FileContent::send(content.as_ref(), &response, exchange),
             (coding, content) => {
-                send_coded(&answer, coding, content.as_ref(), file.stamp.bytes, exchange);
+                send_coded(&response, coding, content.as_ref(), file.stamp.bytes, exchange);
             }
         }
         Ok(logged)
@@ -117,36 +125,36 @@ impl LiveSending<'_> {
 
     /// Returns the coding in which a response is sent. A response for one user is not coded: its
     /// length could reveal its content.
-    fn coding(&self, answer: &Prepared<'_>) -> Coding {
-        let is_suited = matches!(answer.status, 200 | 304) && self.head.user().is_none();
+    fn coding(&self, response: &Prepared<'_>) -> Coding {
+        let is_suited = matches!(response.status, 200 | 304) && self.head.user().is_none();
         if is_suited { encode::choose(self.head) } else { Coding::Identity }
     }
 }
 
 /// Sends a response that is compressed as it goes out.
 fn send_coded(
-    answer: &Prepared<'_>,
+    response: &Prepared<'_>,
     coding: Coding,
     content: Option<&FileContent>,
     bytes: u64,
     exchange: &mut Exchange<'_>,
 ) {
-    let etag = answer.etag.map(|tag| [b"\"", tag, b"\""].concat());
-    let modified = answer.last_modified.map(date::format);
+    let etag = response.etag.map(|tag| [b"\"", tag, b"\""].concat());
+    let modified = response.last_modified.map(date::format);
     let own = [
         (&b"ETag"[..], etag.as_deref()),
         (b"Last-Modified", modified.as_ref().map(|text| &text[..])),
-        (b"Content-Location", answer.content_location),
+        (b"Content-Location", response.content_location),
     ];
     let own = own.iter().filter_map(|(name, value)| Some(Field { name, value: (*value)? }));
-    let lines = answer.shared.h1.split(|byte| *byte == b'\n').filter_map(|line| {
+    let lines = response.shared.h1.split(|byte| *byte == b'\n').filter_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
         let (name, value) = line.split_at_checked(colon)?;
         Some(Field { name, value: value.get(1..)?.trim_ascii() })
     });
     exchange.compress(coding);
-    exchange.head(answer.status, lines.chain(own), answer.content_length);
-    if answer.status == 200 {
+    exchange.head(response.status, lines.chain(own), response.content_length);
+    if response.status == 200 {
         match content {
             Some(FileContent::Held(held)) => {
                 exchange.write(Slice::Copied(held));

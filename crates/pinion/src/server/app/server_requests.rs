@@ -31,20 +31,20 @@ impl ServerResponders<'_> {
             _ => None,
         };
         let mut is_logged = true;
-        let answer = match (responder, self.challenges, self.redirect) {
+        let response = match (responder, self.challenges, self.redirect) {
             (Responder::HealthCheck, _, _) => {
-                let answer = health(head, exchange.is_stopping());
+                let response = health(head, exchange.is_stopping());
                 // A request with another method than load balancers use is no health check.
                 let logs_all = self.health.is_none_or(|check| check.is_logged);
-                is_logged = logs_all || answer.status == 405;
-                answer
+                is_logged = logs_all || response.status == 405;
+                response
             }
             (Responder::AcmeChallenge, Some(challenges), _) => challenges.response(),
-            (Responder::Redirect(_), _, Some(redirect)) => redirect.answer(head),
+            (Responder::Redirect(_), _, Some(redirect)) => redirect.response(head),
             _ => misdirected(head),
         };
         let began = began.filter(|_| is_logged).map(|began| began.of_site(log));
-        journal.respond(&answer, None, began, head, exchange);
+        journal.respond(&response, None, began, head, exchange);
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'sta
     let allow = Some(&b"GET, HEAD, OPTIONS"[..]);
     let is_options = head.method == Method::Options;
     if !is_options && !matches!(head.method, Method::Get | Method::Head) {
-        return Prepared { allow, ..page::answer(405, ErrorFormat::Text, page::BUILT_IN_FIELDS) };
+        return Prepared { allow, ..page::response(405, ErrorFormat::Text, page::BUILT_IN_FIELDS) };
     }
     let (status, body) = if is_stopping { (503, &b"stopping\n"[..]) } else { (200, &b"ok\n"[..]) };
     Prepared {
@@ -88,5 +88,5 @@ pub(crate) fn has_challenge(
 #[cold]
 pub(crate) fn misdirected(head: &RequestHead<'_>) -> Prepared<'static> {
     let error_format = preferred_error_format(head.values(KnownField::Accept));
-    page::answer(421, error_format, page::BUILT_IN_FIELDS)
+    page::response(421, error_format, page::BUILT_IN_FIELDS)
 }

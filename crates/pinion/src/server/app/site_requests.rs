@@ -1,7 +1,7 @@
 //! Requests of a site: the order in which its developer page, other servers, its script and its
 //! archive may respond.
 
-use super::developer_requests::{answer_unloaded, answers_developer};
+use super::developer_requests::{respond_unloaded, responds_to_developer};
 use super::serving::SiteGeneration;
 use crate::server::access::gate::{AccessGate, CheckedAccess};
 use crate::server::access::path_scope::PathReadings;
@@ -98,12 +98,12 @@ impl SiteResponders<'_> {
         let Self { work, dynamic, gateway, access, journal, pages } = self;
         let developer = site.developer(head, exchange).filter(|_| !is_unsecured);
         if let Some(developer) = developer
-            && answers_developer(site, developer, (&client, head), dynamic, journal, exchange)
+            && responds_to_developer(site, developer, (&client, head), dynamic, journal, exchange)
         {
             return;
         }
         if site.generation.has_no_content() && !is_unsecured {
-            return answer_unloaded(site, developer, began, head, work, journal, exchange);
+            return respond_unloaded(site, developer, began, head, work, journal, exchange);
         }
         if let Some(mount) = site.generation.covering_mount(head, work)
             && !is_unsecured
@@ -184,7 +184,7 @@ impl SiteResponders<'_> {
         let fallback = generation.mounts().without_file(head.target.path);
         let whole = developer.filter(|developer| developer.wants_page).map(|_| widened(head));
         let asked = whole.as_ref().unwrap_or(head);
-        let answer = if generation.is_damaged() {
+        let response = if generation.is_damaged() {
             error_for(500, &archive, head, work)
         } else if is_unsecured {
             journal.https_refused(exchange.socket_peer());
@@ -204,14 +204,14 @@ impl SiteResponders<'_> {
         } else {
             respond(&archive, asked, now.unix_seconds, work, &mut pieces)
         };
-        let (offer, outdated) = (request.take_offer(), generation.is_outdated(&answer));
-        if answer.status == 404
+        let (offer, outdated) = (request.take_offer(), generation.is_outdated(&response));
+        if response.status == 404
             && let Some(scripted) = &site.scripted
             && dynamic.missed(scripted, offer, head, (&client, developer), journal, exchange)
         {
             return;
         }
-        if answer.status == 404
+        if response.status == 404
             && let Some(mount) = fallback
             && !gateway.is_refused_by_rule(&archive, asked, now.unix_seconds, traced.as_ref())
         {
@@ -220,19 +220,19 @@ impl SiteResponders<'_> {
         }
         // A response is large: a reference to the one to be sent is kept.
         let instead;
-        let answer = if outdated {
+        let response = if outdated {
             instead = error_for(500, &archive, head, work);
             &instead
         } else {
-            &answer
+            &response
         };
-        let status = answer.status;
-        let mut send = |answer: &Prepared<'_>| {
-            journal.respond(answer, Some(site.mapping), began, head, exchange);
+        let status = response.status;
+        let mut send = |response: &Prepared<'_>| {
+            journal.respond(response, Some(site.mapping), began, head, exchange);
         };
         match developer {
-            Some(developer) => developer.adapt(answer, send),
-            None => send(answer),
+            Some(developer) => developer.adapt(response, send),
+            None => send(response),
         }
         if status == 500 {
             report_damage(generation, work, head, now, outdated);

@@ -49,7 +49,7 @@ impl SiteResponders<'_> {
         exchange: &mut Exchange<'_>,
     ) {
         let (archive, work) = (site.generation.archive(), &mut *self.work);
-        let answer = match head.method {
+        let response = match head.method {
             Method::Get | Method::Head => {
                 let (now, mut decoded) = (exchange.now(), Vec::new());
                 let path = decode_path(head.target.path, &mut decoded);
@@ -79,7 +79,7 @@ impl SiteResponders<'_> {
             Method::Other => error_for(501, &archive, head, work),
             _ => error_for(405, &archive, head, work),
         };
-        self.journal.respond(&answer, Some(site.mapping), began, head, exchange);
+        self.journal.respond(&response, Some(site.mapping), began, head, exchange);
     }
 
     /// Responds with the page that was found for the path of a request.
@@ -94,7 +94,7 @@ impl SiteResponders<'_> {
         let Self { work, journal, .. } = self;
         let generation = &*site.generation;
         let archive = generation.archive();
-        let answer = match found {
+        let response = match found {
             FoundPage::Page(page) => {
                 let logged = site.send_page(&page, head, work, exchange);
                 return journal.answered(began, head, &logged, exchange);
@@ -111,7 +111,7 @@ impl SiteResponders<'_> {
                 error_for(500, &archive, head, work)
             }
         };
-        journal.respond(&answer, Some(site.mapping), began, head, exchange);
+        journal.respond(&response, Some(site.mapping), began, head, exchange);
     }
 }
 
@@ -183,8 +183,8 @@ impl SiteGeneration {
         };
         let (archive, mut pieces) = (self.generation.archive(), Pieces::new());
         let now = exchange.now().unix_seconds;
-        let answer = sent_file_response(&archive, head, now, &file, work, &mut pieces);
-        exchange.prepared_shared(&answer, content);
-        Prepared { content_length: answer.content_length, ..Prepared::empty(answer.status) }
+        let response = sent_file_response(&archive, head, now, &file, work, &mut pieces);
+        exchange.prepared_shared(&response, content);
+        Prepared { content_length: response.content_length, ..Prepared::empty(response.status) }
     }
 }

@@ -26,46 +26,48 @@ impl Developer {
     /// everything in its cache, as a page that reloads must not show an earlier state of the site.
     pub(crate) fn adapt<R>(
         self,
-        answer: &Prepared<'_>,
+        response: &Prepared<'_>,
         send: impl FnOnce(&Prepared<'_>) -> R,
     ) -> R {
-        let is_page = self.wants_page && is_html(answer);
-        let lines = revalidated(answer.shared.h1, is_page);
-        let answer = Prepared { shared: SharedFields::h1(&lines), ..*answer };
-        let Some(length) = answer.content_length.filter(|_| is_page) else { return send(&answer) };
+        let is_page = self.wants_page && is_html(response);
+        let lines = revalidated(response.shared.h1, is_page);
+        let response = Prepared { shared: SharedFields::h1(&lines), ..*response };
+        let Some(length) = response.content_length.filter(|_| is_page) else {
+            return send(&response);
+        };
         let end = self.page_end();
-        let answer = Prepared {
+        let response = Prepared {
             etag: None,
             last_modified: None,
             content_length: Some(length + end.len() as u64),
-            ..answer
+            ..response
         };
-        match answer.body {
+        match response.body {
             PreparedBody::Archive(pieces) => {
                 let pieces = [pieces, &[Piece::Bytes(&end)]].concat();
-                send(&Prepared { body: PreparedBody::Archive(&pieces), ..answer })
+                send(&Prepared { body: PreparedBody::Archive(&pieces), ..response })
             }
             PreparedBody::Bytes(page) => {
                 let page = [page, &end].concat();
-                send(&Prepared { body: PreparedBody::Bytes(&page), ..answer })
+                send(&Prepared { body: PreparedBody::Bytes(&page), ..response })
             }
-            PreparedBody::None => send(&Prepared { content_length: Some(length), ..answer }),
+            PreparedBody::None => send(&Prepared { content_length: Some(length), ..response }),
         }
     }
 }
 
 /// Returns whether a response is a whole page of HTML.
-fn is_html(answer: &Prepared<'_>) -> bool {
+fn is_html(response: &Prepared<'_>) -> bool {
     let is_html_type = |value: &[u8]| {
         let essence = value.split(|&byte| byte == b';').next().unwrap_or_default();
         essence.trim_ascii().eq_ignore_ascii_case(b"text/html")
     };
-    let has_type = match answer.content_type {
+    let has_type = match response.content_type {
         Some(value) => is_html_type(value),
-        None => value_of(answer.shared.h1, b"content-type").is_some_and(is_html_type),
+        None => value_of(response.shared.h1, b"content-type").is_some_and(is_html_type),
     };
-    let is_coded = value_of(answer.shared.h1, b"content-encoding").is_some();
-    has_type && !is_coded && answer.content_range.is_none()
+    let is_coded = value_of(response.shared.h1, b"content-encoding").is_some();
+    has_type && !is_coded && response.content_range.is_none()
 }
 
 /// Returns the field lines with a `Cache-Control` by which a browser asks each time. A page is not
@@ -110,25 +112,25 @@ mod tests {
     }
 
     /// Returns the field lines, the length and the number of pieces of a response.
-    fn adapted(developer: Developer, answer: &Prepared<'_>) -> (String, Option<u64>, usize) {
-        developer.adapt(answer, |answer| {
-            let lines = String::from_utf8(answer.shared.h1.to_vec()).expect("text");
-            let pieces = match answer.body {
+    fn adapted(developer: Developer, response: &Prepared<'_>) -> (String, Option<u64>, usize) {
+        developer.adapt(response, |response| {
+            let lines = String::from_utf8(response.shared.h1.to_vec()).expect("text");
+            let pieces = match response.body {
                 PreparedBody::Archive(pieces) => pieces.len(),
                 PreparedBody::Bytes(_) => 1,
                 PreparedBody::None => 0,
             };
-            if let PreparedBody::Bytes(page) = answer.body {
-                assert_eq!(answer.content_length, Some(page.len() as u64));
+            if let PreparedBody::Bytes(page) = response.body {
+                assert_eq!(response.content_length, Some(page.len() as u64));
             }
-            (lines, answer.content_length, pieces)
+            (lines, response.content_length, pieces)
         })
     }
 
     #[test]
     fn a_page_gets_an_end_and_is_not_stored() {
         let piece = [Piece::Archive(ArchiveRange { offset: 0, bytes: 10 })];
-        let answer = Prepared {
+        let response = Prepared {
             shared: SharedFields::h1(PAGE),
             etag: Some(b"tag"),
             content_length: Some(10),
@@ -136,16 +138,16 @@ mod tests {
             ..Prepared::empty(200)
         };
         let end = developer(true).page_end().len() as u64;
-        let (lines, length, pieces) = adapted(developer(true), &answer);
+        let (lines, length, pieces) = adapted(developer(true), &response);
         assert_eq!((length, pieces), (Some(10 + end), 2));
         assert!(lines.contains("no-store") && !lines.contains("max-age"), "{lines}");
         // Content that a script of a page requests is not changed.
-        let (lines, length, pieces) = adapted(developer(false), &answer);
+        let (lines, length, pieces) = adapted(developer(false), &response);
         assert_eq!((length, pieces), (Some(10), 1));
         assert!(lines.contains("no-cache") && lines.contains("Vary"), "{lines}");
         // An error page keeps the field that forbids to store it.
         let error = SharedFields::h1(b"Cache-Control: no-store\r\n");
-        let (lines, ..) = adapted(developer(false), &Prepared { shared: error, ..answer });
+        let (lines, ..) = adapted(developer(false), &Prepared { shared: error, ..response });
         assert_eq!(lines, "Cache-Control: no-store\r\n");
     }
 
@@ -157,7 +159,7 @@ mod tests {
             body: PreparedBody::Bytes(b"hi"),
             ..Prepared::empty(404)
         };
-        let is_longer = |answer: &Prepared<'_>| adapted(developer(true), answer).1 > Some(2);
+        let is_longer = |response: &Prepared<'_>| adapted(developer(true), response).1 > Some(2);
         assert!(is_longer(&html));
         assert!(!is_longer(&Prepared { content_type: Some(b"text/plain"), ..html }));
         assert!(!is_longer(&Prepared {

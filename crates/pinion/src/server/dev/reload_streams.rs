@@ -82,7 +82,7 @@ impl ReloadStreams {
 
     /// Responds to a request for the script or for a stream of a site, which may have a log of its
     /// own. Returns false for any other request.
-    pub(crate) fn answers(
+    pub(crate) fn responses(
         &mut self,
         site: (SiteId, Option<LogId>),
         developer: Developer,
@@ -95,7 +95,7 @@ impl ReloadStreams {
             return false;
         }
         if path == SCRIPT_PATH.as_bytes() {
-            answer_script(site.1, (client, head), journal, exchange);
+            respond_with_script(site.1, (client, head), journal, exchange);
             return true;
         }
         if path == STREAM_PATH.as_bytes() {
@@ -115,12 +115,12 @@ impl ReloadStreams {
     ) {
         let later = journal.note(head, client, log, exchange);
         if self.open.len() >= STREAMS_MAX {
-            let answer = page::answer(503, ErrorFormat::Text, page::BUILT_IN_FIELDS);
-            exchange.prepared(&answer, None);
+            let response = page::response(503, ErrorFormat::Text, page::BUILT_IN_FIELDS);
+            exchange.prepared(&response, None);
             return journal.answered_later(
                 later,
                 503,
-                answer.content_length.unwrap_or(0),
+                response.content_length.unwrap_or(0),
                 exchange,
             );
         }
@@ -198,20 +198,20 @@ impl ReloadStream {
     }
 }
 
-fn answer_script(
+fn respond_with_script(
     log: Option<LogId>,
     (client, head): (&ClientIdentity, &RequestHead<'_>),
     journal: &mut Journal,
     exchange: &mut Exchange<'_>,
 ) {
     let began = journal.begin(client, exchange).map(|began| began.of_site(log));
-    let answer = Prepared {
+    let response = Prepared {
         shared: SharedFields::h1(SCRIPT_FIELDS),
         content_length: Some(SCRIPT.len() as u64),
         body: PreparedBody::Bytes(SCRIPT),
         ..Prepared::empty(200)
     };
-    journal.respond(&answer, None, began, head, exchange);
+    journal.respond(&response, None, began, head, exchange);
 }
 
 /// Returns the version that a query names; 0, which is before every other, for none.

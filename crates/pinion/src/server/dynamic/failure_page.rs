@@ -62,7 +62,7 @@ pub(super) fn failed(
     let page = match page.source {
         ErrorPageSource::BuiltIn => page.prepared,
         ErrorPageSource::Site { .. } => {
-            page::answer(failure.status, error_format, page::BUILT_IN_FIELDS)
+            page::response(failure.status, error_format, page::BUILT_IN_FIELDS)
         }
     };
     let report = Some(&*failure.report);
@@ -118,8 +118,8 @@ fn send_failure(failure: &ScriptFailure, page: &Prepared<'_>, exchange: &mut Exc
     let shared = SharedFields::h1(&lines);
     let has_type = lines.starts_with(b"Content-Type:");
     let content_type = page.content_type.filter(|_| !has_type);
-    let answer = Prepared { shared, content_type, content_length: Some(bytes), ..*page };
-    exchange.prepared(&answer, None);
+    let response = Prepared { shared, content_type, content_length: Some(bytes), ..*page };
+    exchange.prepared(&response, None);
     if exchange.is_head_only() { 0 } else { bytes }
 }
 

@@ -141,10 +141,12 @@ impl FileSending<'_> {
             boundary: boundary.as_bytes(),
         };
         let (archive, mut pieces) = (self.waiting.generation.archive(), Pieces::new());
-        let answer = sent_file_response(&archive, self.head, now, &sent, work, &mut pieces);
-        let logged =
-            Prepared { content_length: answer.content_length, ..Prepared::empty(answer.status) };
-        FileContent::send(content.as_ref(), &answer, exchange);
+        let response = sent_file_response(&archive, self.head, now, &sent, work, &mut pieces);
+        let logged = Prepared {
+            content_length: response.content_length,
+            ..Prepared::empty(response.status)
+        };
+        FileContent::send(content.as_ref(), &response, exchange);
         Ok(logged)
     }
 

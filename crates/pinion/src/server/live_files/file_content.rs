@@ -61,14 +61,18 @@ impl FileContent {
     }
 
     /// Sends a response whose ranges are of this content.
-    pub(crate) fn send(content: Option<&Self>, answer: &Prepared<'_>, exchange: &mut Exchange<'_>) {
+    pub(crate) fn send(
+        content: Option<&Self>,
+        response: &Prepared<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
         match content {
-            None => exchange.prepared(answer, None),
-            Some(Self::Open(file)) => exchange.prepared_file(answer, file),
+            None => exchange.prepared(response, None),
+            Some(Self::Open(file)) => exchange.prepared_file(response, file),
             Some(Self::Held(held)) => {
-                let body = held_body(answer.body, held);
+                let body = held_body(response.body, held);
                 let body = PreparedBody::Bytes(&body);
-                exchange.prepared(&Prepared { body, ..*answer }, None);
+                exchange.prepared(&Prepared { body, ..*response }, None);
             }
         }
     }

@@ -81,8 +81,8 @@ fn the_longest_path_has_a_file_or_nobody_has() {
     }
     let disk_path = live.disk_path(b"/a/b/z.txt").expect("a folder");
     assert_eq!(disk_path, folder.0.join("c/z.txt"));
-    assert!(live.answers(b"/a/%78.txt") && live.answers(b"/a/.env"));
-    assert!(!live.answers(b"/a/q.txt") && !live.answers(b"/a/x.txt%00"));
+    assert!(live.responses(b"/a/%78.txt") && live.responses(b"/a/.env"));
+    assert!(!live.responses(b"/a/q.txt") && !live.responses(b"/a/x.txt%00"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! settings are a program.
 
 use super::interpreter;
-use super::limits::{DJANGO_ANSWER_MAX_BYTES, DJANGO_TIMEOUT};
+use super::limits::{DJANGO_RESPONSE_MAX_BYTES, DJANGO_TIMEOUT};
 use crate::failure::Failure;
 use crate::server::program_output::program_output;
 use crate::settings::default_variables;
@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf, absolute};
 use std::process::Command;
 
-/// The question: each line of the output is an answer.
+/// The question: each line of the output is a response.
 const QUESTION: &str = "\
 import sys
 sys.path.insert(0, '.')
@@ -48,7 +48,7 @@ impl DjangoFolders {
             let identity = Accounts::read().map_err(wrong)?.identity(user, None).map_err(wrong)?;
             command.uid(identity.uid).gid(identity.gid);
         }
-        let output = program_output(&mut command, DJANGO_TIMEOUT, DJANGO_ANSWER_MAX_BYTES);
+        let output = program_output(&mut command, DJANGO_TIMEOUT, DJANGO_RESPONSE_MAX_BYTES);
         let output = output.and_then(|(status, output)| match status.success() {
             true => Ok(output),
             false => Err(anyhow!("{status}; the error is above")),
@@ -64,14 +64,14 @@ impl DjangoFolders {
     }
 
     fn parse(output: &str, folder: &Path) -> Self {
-        let answers = output.lines().filter_map(|line| line.strip_prefix("pinion:\t"));
-        let mut answers = answers.map(|answer| {
-            let (url, root) = answer.split_once('\t')?;
+        let responses = output.lines().filter_map(|line| line.strip_prefix("pinion:\t"));
+        let mut responses = responses.map(|response| {
+            let (url, root) = response.split_once('\t')?;
             let url = url.trim_end_matches('/');
             let root = folder.join(root).to_str()?.to_owned();
             (!url.is_empty()).then(|| (url.to_owned(), root))
         });
-        Self { static_files: answers.next().flatten(), media: answers.next().flatten() }
+        Self { static_files: responses.next().flatten(), media: responses.next().flatten() }
     }
 }
 

@@ -20,8 +20,8 @@ pub(super) const RETIRED_PROCESSES_MAX: usize = 32;
 /// How long Django may take to load the settings of a project: it takes a quarter of a second.
 pub(super) const DJANGO_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Most bytes of its answer, which is two paths; settings may print something, too.
-pub(super) const DJANGO_ANSWER_MAX_BYTES: u64 = 64 * 1024;
+/// Most bytes of its response, which is two paths; settings may print something, too.
+pub(super) const DJANGO_RESPONSE_MAX_BYTES: u64 = 64 * 1024;
 
 /// How long no code has changed when a burst of changes is over.
 pub(super) const CODE_QUIET: Duration = Duration::from_millis(150);

@@ -8,7 +8,7 @@ use pinion_http::h1::head::HeadStorage;
 use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::frame_reader::ChildFrameReader;
 use pinion_programs::supervisor::{ProgramEnd, ProgramPhase, ProgramStatus};
-use pinion_spawner::answer::StartStage;
+use pinion_spawner::reply::StartStage;
 use rustix::process::geteuid;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;

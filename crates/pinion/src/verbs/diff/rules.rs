@@ -21,7 +21,8 @@ pub(super) struct RuleChanges<R> {
 /// Responses without a path of their own whose fields differ.
 #[derive(Debug, Serialize)]
 pub(super) struct BuiltIn {
-    pub(super) answers: &'static str,
+    #[serde(rename = "answers")]
+    pub(super) responses: &'static str,
     pub(super) fields: Vec<FieldChange>,
 }
 
@@ -51,10 +52,10 @@ pub(super) fn built_in(sides: &Sides) -> Vec<BuiltIn> {
     let (before, after) = (sides.before.view(), sides.after.view());
     [(Role::Generated, "built-in pages"), (Role::SlashRedirect, "redirects between slash forms")]
         .into_iter()
-        .map(|(role, answers)| {
+        .map(|(role, responses)| {
             let old = before.shared_for(role).unwrap_or(SharedBlock::EMPTY);
             let new = after.shared_for(role).unwrap_or(SharedBlock::EMPTY);
-            BuiltIn { answers, fields: between(&old, &new) }
+            BuiltIn { responses, fields: between(&old, &new) }
         })
         .filter(|built_in| !built_in.fields.is_empty())
         .collect()

@@ -18,7 +18,7 @@ pub(super) fn write(
         false => line(sides, found, out, style),
     })?;
     for built_in in rules::built_in(sides) {
-        writeln!(out, "{} {}", style.yellow("~"), built_in.answers)?;
+        writeln!(out, "{} {}", style.yellow("~"), built_in.responses)?;
         field_lines(built_in.fields, out, style)?;
     }
     let rules = rules::rules(sides);

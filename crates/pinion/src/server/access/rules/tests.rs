@@ -83,10 +83,10 @@ impl Site {
         let Ok(Parsed::Head { head, .. }) = parsed else { return None };
         let met = MetRules::new(Some(rules));
         let (mut work, mut pieces) = (RequestBuffers::new(), Pieces::new());
-        let answer = respond_traced(&self.archive(), &head, 0, &mut work, &mut pieces, &met);
+        let response = respond_traced(&self.archive(), &head, 0, &mut work, &mut pieces, &met);
         let asked = rules.covering(&PathReadings::of_sent(head.target.path));
-        let tag = answer.etag.unwrap_or_default().to_vec();
-        Some((answer.status, tag, asked.with(met.get())))
+        let tag = response.etag.unwrap_or_default().to_vec();
+        Some((response.status, tag, asked.with(met.get())))
     }
 
     /// Returns the file of each content, by its tag.

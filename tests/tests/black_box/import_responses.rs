@@ -1,6 +1,6 @@
 //! Recorded responses of kawipiko's own server, compared with the responses of this server from the
 //! same archives. All files are in `crates/kawipiko/tests/archives`: `asked.tsv` has the requests
-//! to both, `answers.tsv` the recorded responses, and `differs.tsv` the intended differences with
+//! to both, `responses.tsv` the recorded responses, and `differs.tsv` the intended differences with
 //! their reasons. `made/README.md` describes the recording.
 
 use pinion_tests::binary::source_root;
@@ -33,7 +33,7 @@ fn names() -> BTreeSet<String> {
 
 /// The parts of a response that are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Answer {
+struct KawipikoResponse {
     status: u16,
     /// `-` if there is none, as in the other fields.
     location: String,
@@ -43,16 +43,16 @@ struct Answer {
     content: String,
 }
 
-impl Answer {
-    fn of_cells(cells: &[String]) -> Answer {
+impl KawipikoResponse {
+    fn of_cells(cells: &[String]) -> KawipikoResponse {
         let [status, location, media, content] = cells else { panic!("{cells:?}") };
         let [location, media, content] = [location, media, content].map(String::to_owned);
-        Answer { status: status.parse().expect("a status"), location, media, content }
+        KawipikoResponse { status: status.parse().expect("a status"), location, media, content }
     }
 
     /// Converts a response. The content of a redirect and the words of a built-in page differ
     /// between servers, so they are not compared.
-    fn of(response: &Response, digests: &HashMap<Vec<u8>, String>) -> Answer {
+    fn of(response: &Response, digests: &HashMap<Vec<u8>, String>) -> KawipikoResponse {
         let field = |name| response.field(name).unwrap_or("-").replace("; ", ";");
         let (status, location) = (response.status, field("Location"));
         let is_redirect = location != "-";
@@ -65,7 +65,7 @@ impl Answer {
         };
         let has_media = !is_redirect && !is_built_in;
         let media = if has_media { field("Content-Type") } else { "-".to_owned() };
-        Answer { status, location, media, content: content.to_owned() }
+        KawipikoResponse { status, location, media, content: content.to_owned() }
     }
 }
 
@@ -74,21 +74,21 @@ impl Answer {
 type Asked = [String; 3];
 
 /// Returns the recorded responses of each archive.
-fn recorded() -> BTreeMap<String, Vec<(Asked, Answer)>> {
-    let mut recorded: BTreeMap<String, Vec<(Asked, Answer)>> = BTreeMap::new();
+fn recorded() -> BTreeMap<String, Vec<(Asked, KawipikoResponse)>> {
+    let mut recorded: BTreeMap<String, Vec<(Asked, KawipikoResponse)>> = BTreeMap::new();
     for row in table("answers.tsv") {
         let (names, rest) = row.split_first().expect("cells");
-        let (asked, answer) = rest.split_first_chunk::<3>().expect("cells");
-        let mut answer = Answer::of_cells(answer);
-        if answer.location != "-" || answer.content == "built-in" {
-            answer.media = "-".to_owned();
+        let (asked, response) = rest.split_first_chunk::<3>().expect("cells");
+        let mut response = KawipikoResponse::of_cells(response);
+        if response.location != "-" || response.content == "built-in" {
+            response.media = "-".to_owned();
         }
-        if answer.location != "-" {
-            answer.content = "-".to_owned();
+        if response.location != "-" {
+            response.content = "-".to_owned();
         }
         for name in names.split(' ') {
             let rows = recorded.entry(name.to_owned()).or_default();
-            rows.push((asked.clone(), answer.clone()));
+            rows.push((asked.clone(), response.clone()));
         }
     }
     recorded
@@ -99,20 +99,20 @@ struct Difference {
     /// Names of archives; a `*` at the end matches all names with that prefix.
     names: Vec<String>,
     asked: Asked,
-    ours: Answer,
+    ours: KawipikoResponse,
     reason: String,
 }
 
 impl Difference {
     fn all() -> Vec<Difference> {
         let of_row = |row: Vec<String>| {
-            let [names, by, host, target, answer @ .., reason] = row.as_slice() else {
+            let [names, by, host, target, response @ .., reason] = row.as_slice() else {
                 panic!("{row:?}");
             };
             Difference {
                 names: names.split(' ').map(str::to_owned).collect(),
                 asked: [by, host, target].map(String::to_owned),
-                ours: Answer::of_cells(answer),
+                ours: KawipikoResponse::of_cells(response),
                 reason: reason.to_owned(),
             }
         };
@@ -129,7 +129,7 @@ impl Difference {
 }
 
 /// Returns the responses of this server from an archive.
-fn answers(name: &str, asked: &[(Asked, Answer)]) -> Vec<Answer> {
+fn responses(name: &str, asked: &[(Asked, KawipikoResponse)]) -> Vec<KawipikoResponse> {
     let folder = Folder::new("import-answers");
     let file = archives().join("made").join(format!("{name}.cdb"));
     let out = folder.join("site.pinion");
@@ -149,7 +149,7 @@ fn answers(name: &str, asked: &[(Asked, Answer)]) -> Vec<Answer> {
         .collect();
     server.stop();
     let digests = digests(&folder, responses.iter().map(|response| response.body.as_slice()));
-    responses.iter().map(|response| Answer::of(response, &digests)).collect()
+    responses.iter().map(|response| KawipikoResponse::of(response, &digests)).collect()
 }
 
 /// Returns the first 16 digits of the SHA-256 of each of these bodies; `-` for an empty one.
@@ -178,7 +178,7 @@ fn ours_answers_as_kawipiko_or_says_why_not() {
     let mut wrong = Vec::new();
     let mut used = BTreeSet::new();
     for (name, rows) in &recorded {
-        for ((asked, theirs), ours) in rows.iter().zip(answers(name, rows)) {
+        for ((asked, theirs), ours) in rows.iter().zip(responses(name, rows)) {
             let about = |(_, difference): &(usize, &Difference)| difference.is_about(name, asked);
             let known: Vec<_> = differences.iter().enumerate().filter(about).collect();
             let right = match known.as_slice() {

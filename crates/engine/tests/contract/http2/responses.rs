@@ -111,7 +111,7 @@ fn a_message_for_one_exchange_reaches_no_other() {
 }
 
 #[test]
-fn an_aborted_or_short_answer_never_looks_complete() {
+fn an_aborted_or_short_response_never_looks_complete() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         for path in ["/abort", "/short", "/upgrade"] {
@@ -125,7 +125,7 @@ fn an_aborted_or_short_answer_never_looks_complete() {
 
 /// The written bytes are sent before the stream is reset.
 #[test]
-fn an_answer_that_is_cut_short_has_what_was_written() {
+fn a_response_that_is_cut_short_has_what_was_written() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         for (path, content) in [("/cut", "only this, to be cut"), ("/cut-chunks", ", to be cut")] {
@@ -140,7 +140,7 @@ fn an_answer_that_is_cut_short_has_what_was_written() {
 }
 
 #[test]
-fn a_handler_hears_that_its_own_answer_was_wrong() {
+fn a_handler_hears_that_its_own_response_was_wrong() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         for path in ["/long", "/beyond", "/endless-file", "/behind-files", "/too-many-files"] {
@@ -156,7 +156,7 @@ fn a_handler_hears_that_its_own_answer_was_wrong() {
 /// A file that cannot be read any more is detected when the header of a frame was already sent, so
 /// the connection is closed.
 #[test]
-fn files_that_are_not_what_they_were_never_make_a_whole_answer() {
+fn files_that_are_not_what_they_were_never_make_a_whole_response() {
     on_both(|server| {
         for path in ["/shrinks", "/directory"] {
             let mut http2 = Http2::connect(&server);

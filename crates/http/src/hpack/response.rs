@@ -24,34 +24,38 @@ const OVERHEAD_MAX_BYTES: usize = 192;
 pub(crate) fn prepared(
     form: CompressionForm,
     out: &mut Vec<u8>,
-    answer: &Prepared<'_>,
+    response: &Prepared<'_>,
     shared: &[u8],
     tail: &[u8],
 ) {
-    status(form, out, answer.status);
+    status(form, out, response.status);
     if shared.is_empty() {
-        lines(form, out, answer.shared.h1);
+        lines(form, out, response.shared.h1);
     } else {
         out.extend_from_slice(shared);
     }
-    if answer.has_rare_fields() {
-        rare_fields(form, out, answer);
+    if response.has_rare_fields() {
+        rare_fields(form, out, response);
     }
-    match (answer.etag.and_then(<[u8]>::as_array), answer.last_modified, answer.content_length) {
+    match (
+        response.etag.and_then(<[u8]>::as_array),
+        response.last_modified,
+        response.content_length,
+    ) {
         (Some(tag), Some(time), Some(bytes)) => archived_fields(form, out, tag, time, bytes),
-        _ => own_fields(form, out, answer),
+        _ => own_fields(form, out, response),
     }
     out.extend_from_slice(tail);
 }
 
 /// Returns the most bytes that [`prepared`] appends before the tail.
 #[inline]
-pub(crate) fn prepared_bytes(answer: &Prepared<'_>, shared: &[u8]) -> usize {
+pub(crate) fn prepared_bytes(response: &Prepared<'_>, shared: &[u8]) -> usize {
     // A line of HTTP/1 has four bytes that are not name or value. In either form it has at most
     // three, and one more for each 127 bytes of a name or value.
-    let lines = if shared.is_empty() { answer.shared.h1.len() } else { 0 };
-    let rare = if answer.has_rare_fields() { answer.rare_bytes() } else { 0 };
-    let etag = answer.etag.map_or(0, <[u8]>::len);
+    let lines = if shared.is_empty() { response.shared.h1.len() } else { 0 };
+    let rare = if response.has_rare_fields() { response.rare_bytes() } else { 0 };
+    let etag = response.etag.map_or(0, <[u8]>::len);
     OVERHEAD_MAX_BYTES + shared.len() + lines + lines / 64 + etag + rare
 }
 
@@ -180,20 +184,20 @@ fn in_place<const BYTES: usize, const TAG_AT: usize, const DATE_AT: usize>(
 
 /// Appends `ETag`, `Last-Modified` and `Content-Length`, each if it is there.
 #[inline(never)]
-pub(super) fn own_fields(form: CompressionForm, out: &mut Vec<u8>, answer: &Prepared<'_>) {
-    if let Some(tag) = answer.etag {
+pub(super) fn own_fields(form: CompressionForm, out: &mut Vec<u8>, response: &Prepared<'_>) {
+    if let Some(tag) = response.etag {
         form.name(out, b"etag");
         integer::write(out, 0, 7, tag.len() + 2);
         out.push(b'"');
         out.extend_from_slice(tag);
         out.push(b'"');
     }
-    if let Some(time) = answer.last_modified {
+    if let Some(time) = response.last_modified {
         form.name(out, b"last-modified");
         integer::write(out, 0, 7, date::DATE_BYTES);
         out.extend_from_slice(&date::format(time));
     }
-    if let Some(bytes) = answer.content_length {
+    if let Some(bytes) = response.content_length {
         content_length(form, out, bytes);
     }
 }
@@ -225,8 +229,8 @@ fn number(out: &mut Vec<u8>, value: u64) {
 }
 
 #[cold]
-pub(super) fn rare_fields(form: CompressionForm, out: &mut Vec<u8>, answer: &Prepared<'_>) {
-    if let Some(location) = answer.location {
+pub(super) fn rare_fields(form: CompressionForm, out: &mut Vec<u8>, response: &Prepared<'_>) {
+    if let Some(location) = response.location {
         let query = location.query.map(|query| (b"?", query));
         let query = query.iter().flat_map(|(mark, query)| mark.iter().chain(query.iter()));
         let text = grammar::trim(location.path).iter().chain(query).copied();
@@ -235,15 +239,15 @@ pub(super) fn rare_fields(form: CompressionForm, out: &mut Vec<u8>, answer: &Pre
         string::write(out, 0, 7, text, bytes);
     }
     for (name, value) in [
-        (&b"content-type"[..], answer.content_type),
-        (b"content-location", answer.content_location),
-        (b"allow", answer.allow),
+        (&b"content-type"[..], response.content_type),
+        (b"content-location", response.content_location),
+        (b"allow", response.allow),
     ] {
         if let Some(value) = value {
             form.field(out, name, value);
         }
     }
-    if let Some(range) = answer.content_range {
+    if let Some(range) = response.content_range {
         form.name(out, b"content-range");
         let at = out.len();
         out.push(0);

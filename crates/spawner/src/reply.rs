@@ -1,4 +1,4 @@
-//! Encodes and decodes the answers of the spawner. All answers have the same size, so a worker may
+//! Encodes and decodes the replies of the spawner. All replies have the same size, so a worker may
 //! read them as a stream of bytes without framing.
 //!
 //! | Offset | Bytes | Field |
@@ -11,10 +11,10 @@
 
 use std::fmt;
 
-/// Size of each answer in bytes.
-pub const ANSWER_BYTES: usize = 16;
+/// Size of each reply in bytes.
+pub const REPLY_BYTES: usize = 16;
 
-/// An answer of the spawner. Every accepted `Start` gets either one `Failed`, or one `Started`
+/// A reply of the spawner. Every accepted `Start` gets either one `Failed`, or one `Started`
 /// and later one `Exited` or `Signaled`; any other `Start` gets one `Rejected`. CGI scripts have no
 /// `Started`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,8 +254,8 @@ impl SpawnerReply {
         }
     }
 
-    /// Encodes the answer.
-    pub fn encode(&self) -> [u8; ANSWER_BYTES] {
+    /// Encodes the reply.
+    pub fn encode(&self) -> [u8; REPLY_BYTES] {
         let (kind, detail, value) = match *self {
             SpawnerReply::Started { pid, .. } => (1, 0, pid),
             SpawnerReply::Failed { stage, errno, .. } => (2, stage as u8, errno.cast_unsigned()),
@@ -263,7 +263,7 @@ impl SpawnerReply {
             SpawnerReply::Signaled { signal, .. } => (4, 0, u32::from(signal)),
             SpawnerReply::Rejected { reason, .. } => (5, reason as u8, 0),
         };
-        let mut bytes = [0; ANSWER_BYTES];
+        let mut bytes = [0; REPLY_BYTES];
         bytes[..8].copy_from_slice(&self.id().to_le_bytes());
         bytes[8] = kind;
         bytes[9] = detail;
@@ -271,9 +271,9 @@ impl SpawnerReply {
         bytes
     }
 
-    /// Decodes an answer. Returns `None` if the bytes are malformed; only another version of the
+    /// Decodes a reply. Returns `None` if the bytes are malformed; only another version of the
     /// spawner would send such bytes.
-    pub fn decode(bytes: &[u8; ANSWER_BYTES]) -> Option<Self> {
+    pub fn decode(bytes: &[u8; REPLY_BYTES]) -> Option<Self> {
         let [id @ .., kind, detail, zero, other_zero, v0, v1, v2, v3] = *bytes;
         let (id, value) = (u64::from_le_bytes(id), u32::from_le_bytes([v0, v1, v2, v3]));
         if (zero, other_zero) != (0, 0) {
@@ -297,15 +297,15 @@ impl SpawnerReply {
 
 /// Splits a stream of bytes into answers.
 #[derive(Debug, Default)]
-pub struct AnswerReader {
+pub struct ReplyReader {
     /// The first bytes of an incomplete answer.
-    begun: [u8; ANSWER_BYTES],
+    begun: [u8; REPLY_BYTES],
     begun_bytes: usize,
 }
 
-impl AnswerReader {
+impl ReplyReader {
     /// Accepts the next bytes of the stream and calls `found` with each complete answer, or with
-    /// `None` for an answer that cannot be decoded. The cost is linear in the number of bytes.
+    /// `None` for a reply that cannot be decoded. The cost is linear in the number of bytes.
     pub fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(Option<SpawnerReply>)) {
         while !bytes.is_empty() {
             let missing = &mut self.begun[self.begun_bytes..];
@@ -314,7 +314,7 @@ impl AnswerReader {
             missing[..taken].copy_from_slice(now);
             self.begun_bytes += taken;
             bytes = later;
-            if self.begun_bytes == ANSWER_BYTES {
+            if self.begun_bytes == REPLY_BYTES {
                 self.begun_bytes = 0;
                 found(SpawnerReply::decode(&self.begun));
             }
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn answers() -> impl Strategy<Value = SpawnerReply> {
+    fn replies() -> impl Strategy<Value = SpawnerReply> {
         let stage = prop::sample::select(StartStage::ALL.to_vec());
         let reason = prop::sample::select(Reason::ALL.to_vec());
         prop_oneof![
@@ -345,18 +345,18 @@ mod tests {
     proptest! {
         #[test]
         fn answers_survive_any_split_of_their_bytes(
-            sent in prop::collection::vec(answers(), 0..20),
+            sent in prop::collection::vec(replies(), 0..20),
             pieces in prop::collection::vec(1usize..40, 1..20),
         ) {
             let bytes: Vec<u8> = sent.iter().flat_map(SpawnerReply::encode).collect();
-            let (mut reader, mut read) = (AnswerReader::default(), Vec::new());
+            let (mut reader, mut read) = (ReplyReader::default(), Vec::new());
             let mut rest = &bytes[..];
             for size in pieces.iter().cycle() {
                 if rest.is_empty() {
                     break;
                 }
                 let (piece, later) = rest.split_at((*size).min(rest.len()));
-                reader.feed(piece, |answer| read.push(answer));
+                reader.feed(piece, |reply| read.push(reply));
                 rest = later;
             }
             let sent: Vec<Option<SpawnerReply>> = sent.into_iter().map(Some).collect();
@@ -364,18 +364,18 @@ mod tests {
         }
 
         #[test]
-        fn bytes_that_are_an_answer_are_its_encoding(bytes in any::<[u8; ANSWER_BYTES]>()) {
-            if let Some(answer) = SpawnerReply::decode(&bytes) {
-                prop_assert_eq!(answer.encode(), bytes);
+        fn bytes_that_are_a_reply_are_its_encoding(bytes in any::<[u8; REPLY_BYTES]>()) {
+            if let Some(reply) = SpawnerReply::decode(&bytes) {
+                prop_assert_eq!(reply.encode(), bytes);
             }
         }
     }
 
     #[test]
-    fn an_answer_has_the_documented_layout() {
-        let answer =
+    fn a_reply_has_the_documented_layout() {
+        let reply =
             SpawnerReply::Failed { id: 0x0102_0304_0506_0708, stage: StartStage::Exec, errno: 2 };
         let bytes = [8, 7, 6, 5, 4, 3, 2, 1, 2, 19, 0, 0, 2, 0, 0, 0];
-        assert_eq!(answer.encode(), bytes);
+        assert_eq!(reply.encode(), bytes);
     }
 }
