@@ -32,9 +32,12 @@ pub fn fenced_commands(text: &str) -> Vec<String> {
         let is_shell = ["sh", "console", "bash", "shell"].contains(&mark);
         let is_prompted = block.lines().any(|line| line.starts_with("$ "));
         // A line with a prompt is a command, and one without is its output.
-        let is_command = |line: &&str| match is_prompted {
-            true => line.starts_with("$ "),
-            false => is_shell || line.starts_with("cargo ") || line.starts_with("pinion "),
+        let is_command = |line: &&str| {
+            if is_prompted {
+                line.starts_with("$ ")
+            } else {
+                is_shell || line.starts_with("cargo ") || line.starts_with("pinion ")
+            }
         };
         commands.extend(block.lines().filter(is_command).map(plain));
     }

@@ -46,9 +46,10 @@ impl MemoryGroup {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("pinion-test-{}-{count}", std::process::id());
-        let version = match Path::new(MOUNT_ONE).join("memory.limit_in_bytes").exists() {
-            true => Version::One,
-            false => Version::Two,
+        let version = if Path::new(MOUNT_ONE).join("memory.limit_in_bytes").exists() {
+            Version::One
+        } else {
+            Version::Two
         };
         let path = match version {
             Version::One => Path::new(MOUNT_ONE).join(name),

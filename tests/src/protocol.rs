@@ -66,10 +66,7 @@ impl Protocol {
 
     /// Returns the scheme of its URLs.
     pub fn scheme(self) -> &'static str {
-        match self.is_encrypted() {
-            true => "https",
-            false => "http",
-        }
+        if self.is_encrypted() { "https" } else { "http" }
     }
 
     /// Returns the protocol that a client offers in the handshake (RFC 7301).

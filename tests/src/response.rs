@@ -181,9 +181,10 @@ fn field_line(line: &str) -> Result<(String, String), String> {
 
 /// Returns a text without control bytes: no lone CR or LF, no NUL.
 fn checked_text(text: &str) -> Result<&str, String> {
-    match text.chars().any(char::is_control) {
-        true => Err(format!("control bytes in {text:?}")),
-        false => Ok(text),
+    if text.chars().any(char::is_control) {
+        Err(format!("control bytes in {text:?}"))
+    } else {
+        Ok(text)
     }
 }
 

@@ -218,8 +218,5 @@ pub fn curl(
     curl.arg("--connect-to").arg(format!("{host}:443:{address}")).args(flags);
     let output = output(curl.arg(format!("https://{host}{path}")));
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => Err(text(&output.stderr)),
-    }
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }

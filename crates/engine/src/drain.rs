@@ -192,9 +192,10 @@ impl<B: Backend, A: App> Worker<B, A> {
                 | Protocol::Http1(Http1::Head { .. })
                     if nothing_kept =>
                 {
-                    match is_sent {
-                        true => self.cut(slot, Gone::Stopping),
-                        false => self.core.end(slot, Remaining::Strays),
+                    if is_sent {
+                        self.cut(slot, Gone::Stopping);
+                    } else {
+                        self.core.end(slot, Remaining::Strays);
                     }
                 }
                 // A server that stops waits for dropped content no longer than for stray bytes.

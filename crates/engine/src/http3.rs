@@ -189,10 +189,13 @@ impl Http3 {
             _ if self.is_closed => DeadlineWatch::Nothing,
             _ if self.quic.is_handshaking() => DeadlineWatch::Handshake,
             // The last part of a response is on its way.
-            DeadlineWatch::Idle if self.is_unacknowledged() => match self.is_stopping {
-                true => DeadlineWatch::Last,
-                false => DeadlineWatch::Window,
-            },
+            DeadlineWatch::Idle if self.is_unacknowledged() => {
+                if self.is_stopping {
+                    DeadlineWatch::Last
+                } else {
+                    DeadlineWatch::Window
+                }
+            }
             DeadlineWatch::Idle if !self.discarded.is_empty() => DeadlineWatch::Discard,
             DeadlineWatch::Nothing
                 if self.streams.iter_mut().any(|open| open.own.awaits_head()) =>

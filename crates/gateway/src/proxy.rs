@@ -289,9 +289,10 @@ impl Proxy {
                 forwarding.has_all_content = true;
                 let is_kept = !forwarding.has_length && !trailers.is_empty();
                 let changes = &forwarding.attempts.server.group().options.request_fields;
-                let trailers = match is_kept {
-                    true => forwarded_trailers(*trailers, changes),
-                    false => OwnedFields::default(),
+                let trailers = if is_kept {
+                    forwarded_trailers(*trailers, changes)
+                } else {
+                    OwnedFields::default()
                 };
                 self.client.write_end(forwarding.id, trailers);
                 None

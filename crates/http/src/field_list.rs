@@ -40,9 +40,8 @@ pub fn join(out: &mut Vec<u8>, from: usize, name: &[u8], value: &[u8]) {
         }
         return;
     }
-    let is_same = |one: &[u8], other: &[u8]| match is_in(&IN_EITHER_CASE, name) {
-        true => one.eq_ignore_ascii_case(other),
-        false => one == other,
+    let is_same = |one: &[u8], other: &[u8]| {
+        if is_in(&IN_EITHER_CASE, name) { one.eq_ignore_ascii_case(other) } else { one == other }
     };
     let is_new = |(rank, member): (usize, &[u8])| {
         let mut before = list(known).chain(list(value).take(rank));

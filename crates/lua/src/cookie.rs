@@ -147,9 +147,10 @@ fn shown(value: &Value, what: &str) -> Result<String, String> {
 
 fn attribute(value: &Value, what: &str) -> Result<String, String> {
     let text = shown(value, what)?;
-    match text.chars().any(|c| c.is_control() || c == ';' || !c.is_ascii()) {
-        true => Err(format!("{what} of a cookie has a character that ends it: {text:?}")),
-        false => Ok(text),
+    if text.chars().any(|c| c.is_control() || c == ';' || !c.is_ascii()) {
+        Err(format!("{what} of a cookie has a character that ends it: {text:?}"))
+    } else {
+        Ok(text)
     }
 }
 

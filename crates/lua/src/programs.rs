@@ -25,10 +25,7 @@ impl Programs {
     pub(crate) fn get(&self, name: &str) -> Result<u16, String> {
         self.0.get(name).copied().ok_or_else(|| {
             let names: Vec<&str> = self.0.keys().map(String::as_str).collect();
-            let has = match names.is_empty() {
-                true => "none".to_owned(),
-                false => names.join(", "),
-            };
+            let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             format!(
                 "there is no program {name:?} (there is {has}); start Pinion with --lua-program \
                  {name}=PATH, or add it to `lua-program` of the site"

@@ -67,9 +67,10 @@ fn found(
     let places = places(name);
     let Some((place, text)) = places.iter().find_map(|place| code.get_key_value(place)) else {
         let [beside, within] = places.map(|place| names.name(&place));
-        let missing = match names.has_beside() {
-            true => format!("neither {beside} nor {within} exists"),
-            false => format!("{within} does not exist"),
+        let missing = if names.has_beside() {
+            format!("neither {beside} nor {within} exists")
+        } else {
+            format!("{within} does not exist")
         };
         let why = match kind {
             ProgramKind::Site => format!("{missing}; {}", modules(code)),

@@ -282,9 +282,10 @@ impl Router {
         if search.walk(0, 1, &mut found) {
             return FoundRoute::Route(found);
         }
-        match search.allowed.is_empty() {
-            true => FoundRoute::Nothing,
-            false => FoundRoute::Methods(search.allowed),
+        if search.allowed.is_empty() {
+            FoundRoute::Nothing
+        } else {
+            FoundRoute::Methods(search.allowed)
         }
     }
 }
@@ -403,9 +404,8 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<(), PatternError> {
 /// where `:name` matches any one.
 pub(crate) fn is_below_prefix(prefix: &str, path: &str) -> bool {
     let mut segments = path.split('/');
-    let matches = |wanted: &str, have: &str| match wanted.starts_with(':') {
-        true => !have.is_empty(),
-        false => wanted == have,
+    let matches = |wanted: &str, have: &str| {
+        if wanted.starts_with(':') { !have.is_empty() } else { wanted == have }
     };
     let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
     prefix.split('/').all(|wanted| segments.next().is_some_and(|have| matches(wanted, have)))
@@ -470,9 +470,10 @@ fn check(pattern: &str) -> Result<Vec<Box<str>>, PatternError> {
         }
         names.push(name.into());
     }
-    match names.len() <= PATTERN_PARAMETERS_MAX {
-        true => Ok(names),
-        false => Err(PatternError::TooManyParameters),
+    if names.len() <= PATTERN_PARAMETERS_MAX {
+        Ok(names)
+    } else {
+        Err(PatternError::TooManyParameters)
     }
 }
 

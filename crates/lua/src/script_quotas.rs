@@ -56,9 +56,10 @@ impl Allowance {
             (false, true) => memory.vm_bytes.max(self.memory_bytes),
             (false, false) => memory.vm_bytes,
         };
-        let memory_bytes = match self.is_memory_set || self.is_vm_memory_set {
-            true => self.memory_bytes,
-            false => memory.request_bytes.min(self.memory_bytes),
+        let memory_bytes = if self.is_memory_set || self.is_vm_memory_set {
+            self.memory_bytes
+        } else {
+            memory.request_bytes.min(self.memory_bytes)
         };
         Self { memory_bytes, vm_memory_bytes, ..self }
     }

@@ -24,10 +24,7 @@ impl Secrets {
         let Some(secrets) = &self.0 else { return Ok(STAND_IN) };
         secrets.get(name).map(Vec::as_slice).ok_or_else(|| {
             let names: Vec<&str> = secrets.keys().map(String::as_str).collect();
-            let has = match names.is_empty() {
-                true => "none".to_owned(),
-                false => names.join(", "),
-            };
+            let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             format!(
                 "there is no secret {name:?} (there is {has}); start Pinion with --secret \
                  {name}=FILE, or add it to `secret` of the site"

@@ -161,9 +161,10 @@ impl FileTransfer {
             // RFC 9110 §8.8.2.1: no date later than that of the message.
             last_modified: Some(source.modified).filter(|modified| *modified <= now),
         };
-        let (verdict, ranges) = match is_selected {
-            true => asked(request, &validators, total, now),
-            false => (PreconditionVerdict::Proceed, Ranges::Ignore),
+        let (verdict, ranges) = if is_selected {
+            asked(request, &validators, total, now)
+        } else {
+            (PreconditionVerdict::Proceed, Ranges::Ignore)
         };
         if verdict == PreconditionVerdict::PreconditionFailed {
             return Ok(refuse(response, 412));
@@ -342,11 +343,10 @@ fn disposition(name: &[u8]) -> Vec<u8> {
     if ascii != name {
         text.push_str("; filename*=UTF-8''");
         for byte in name.bytes() {
-            match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                true => text.push(char::from(byte)),
-                false => {
-                    let _infallible = write!(text, "%{byte:02X}");
-                }
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                text.push(char::from(byte));
+            } else {
+                let _infallible = write!(text, "%{byte:02X}");
             }
         }
     }

@@ -20,9 +20,10 @@ pub(crate) fn open() -> Result<Lua> {
     // As in the sandbox, both Luas have both names.
     let (globals, table) = (lua.globals(), lua.globals().raw_get::<Table>("table")?);
     let unpack: Value = globals.raw_get("unpack")?;
-    match unpack.is_nil() {
-        true => globals.raw_set("unpack", table.raw_get::<Value>("unpack")?)?,
-        false => table.raw_set("unpack", unpack)?,
+    if unpack.is_nil() {
+        globals.raw_set("unpack", table.raw_get::<Value>("unpack")?)?;
+    } else {
+        table.raw_set("unpack", unpack)?;
     }
     sandbox::bound(&lua)?;
     sandbox::seed(&lua)?;

@@ -199,12 +199,11 @@ impl Vm {
         let extras = extras.transpose().map_err(trouble)?;
         let (strand, parts) = host::install(&lua, &host, extras.as_ref()).map_err(trouble)?;
         require::install(&lua, program).map_err(trouble)?;
-        let maker = match program.pages().is_empty() {
-            true => None,
-            false => {
-                let key = program.key().cloned();
-                Some(pages::prepare(&lua, &parts, key).map_err(trouble)?)
-            }
+        let maker = if program.pages().is_empty() {
+            None
+        } else {
+            let key = program.key().cloned();
+            Some(pages::prepare(&lua, &parts, key).map_err(trouble)?)
         };
         let name = program.name().into();
         let (is_retired, is_ended, idle) = (Cell::new(false), Cell::new(false), RefCell::default());

@@ -124,10 +124,7 @@ fn low(verb: Verb, matches: &ArgMatches) -> Low {
         if matches.value_source(name) != Some(ValueSource::CommandLine) {
             continue;
         }
-        let values = match is_switch {
-            true => None,
-            false => matches.get_many::<OsString>(name),
-        };
+        let values = if is_switch { None } else { matches.get_many::<OsString>(name) };
         low.set(name, values.into_iter().flatten().cloned().collect());
     }
     low

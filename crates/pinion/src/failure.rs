@@ -110,10 +110,7 @@ impl Failure {
         }
         stderr::line(format_args!("pinion: cannot start: {reason}"));
         self.tell_stack();
-        match self.exit_code() == ExitCode::from(2) {
-            true => Self::ToldUsage,
-            false => Self::Told,
-        }
+        if self.exit_code() == ExitCode::from(2) { Self::ToldUsage } else { Self::Told }
     }
 
     /// Returns the reason in one line; `None` if it is reported already, or if there is no reason

@@ -196,9 +196,10 @@ fn about_flag(row: &Directive, verb: Verb) -> String {
 /// Returns the description of a key.
 fn about_key(row: &Directive) -> String {
     let wording = row.wording(Verb::Serve);
-    let mut text = match row.is_inverted() {
-        true => format!("With `false`: {}.", lower_first(wording.brief)),
-        false => format!("{}.", wording.brief),
+    let mut text = if row.is_inverted() {
+        format!("With `false`: {}.", lower_first(wording.brief))
+    } else {
+        format!("{}.", wording.brief)
     };
     push_sentences(&mut text, [wording.long, row.effect()]);
     push_values(&mut text, row, &default_of_key(row));

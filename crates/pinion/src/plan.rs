@@ -179,8 +179,9 @@ fn refuse_without_effect(low: &Low) -> Result<(), Failure> {
     if let Some((name, why)) = without_effect(low, |name| format!("--{name}")) {
         return Err(Failure::usage(format!("--{name} {why}")));
     }
-    match low.given("log-format") && !low.given("access-log") {
-        true => Err(Failure::usage("--log-format has no effect without --access-log; give both")),
-        false => Ok(()),
+    if low.given("log-format") && !low.given("access-log") {
+        Err(Failure::usage("--log-format has no effect without --access-log; give both"))
+    } else {
+        Ok(())
     }
 }

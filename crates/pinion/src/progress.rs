@@ -26,10 +26,8 @@ impl Bar {
     /// Makes a bar for a verb; `quiet` when its output is for programs.
     pub(crate) fn new(quiet: bool) -> Self {
         let watched = !quiet && std::io::stderr().is_terminal();
-        let target = match watched {
-            true => ProgressDrawTarget::stderr(),
-            false => ProgressDrawTarget::hidden(),
-        };
+        let target =
+            if watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
         // The template is a constant that a test tries; a bar without style would do too.
         if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {

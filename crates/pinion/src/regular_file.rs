@@ -21,9 +21,10 @@ pub(crate) fn read(file: &Path, max_mib: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let opened = File::open(file).map_err(|error| cannot(&error))?;
     opened.take((max_mib << 20) + 1).read_to_end(&mut bytes).map_err(|error| cannot(&error))?;
-    match bytes.len() as u64 > max_mib << 20 {
-        true => Err(format!("is larger than {max_mib} MiB")),
-        false => Ok(bytes),
+    if bytes.len() as u64 > max_mib << 20 {
+        Err(format!("is larger than {max_mib} MiB"))
+    } else {
+        Ok(bytes)
     }
 }
 

@@ -283,9 +283,12 @@ fn path(low: &Low, name: &str) -> Result<Option<PathBuf>, Failure> {
 }
 
 fn paths(low: &Low, name: &str) -> Result<Vec<PathBuf>, Failure> {
-    let path = |text: &OsStr| match text.is_empty() {
-        true => Err(Failure::usage(format!("--{name} is empty; give a path"))),
-        false => Ok(PathBuf::from(text)),
+    let path = |text: &OsStr| {
+        if text.is_empty() {
+            Err(Failure::usage(format!("--{name} is empty; give a path")))
+        } else {
+            Ok(PathBuf::from(text))
+        }
     };
     low.values(name).map(path).collect()
 }

@@ -204,10 +204,7 @@ pub(crate) fn unexpanded(path: &Path) -> &'static str {
         let bytes = name.as_encoded_bytes();
         bytes == b"~" || bytes.starts_with(b"$")
     };
-    match path.iter().any(is_of_shell) {
-        true => "; ~ and $HOME are not expanded",
-        false => "",
-    }
+    if path.iter().any(is_of_shell) { "; ~ and $HOME are not expanded" } else { "" }
 }
 
 /// Returns whether a path is a script by its name.

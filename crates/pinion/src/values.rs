@@ -246,9 +246,12 @@ pub(crate) fn store_pages(text: &str) -> Result<(PathPrefix, String), String> {
 
 /// Reads the URL of a server that requests are forwarded to.
 pub(crate) fn upstream(url: &str) -> Result<Upstream, String> {
-    Upstream::parse(url).map_err(|error| match url.contains(':') {
-        true => error.to_string(),
-        false => format!("{url:?} is no URL: {}", Kind::UpstreamUrl.bounds()),
+    Upstream::parse(url).map_err(|error| {
+        if url.contains(':') {
+            error.to_string()
+        } else {
+            format!("{url:?} is no URL: {}", Kind::UpstreamUrl.bounds())
+        }
     })
 }
 
@@ -360,9 +363,10 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 pub(crate) fn site_folder(text: &str) -> Result<&str, String> {
     let folder = text.strip_suffix('/').unwrap_or(text);
     let is_wrong = |name: &str| matches!(name, "" | "." | "..") || name.contains('\0');
-    match folder.split('/').any(is_wrong) {
-        true => Err(format!("{text:?} is no folder of the site: {}", Kind::SiteFolder.bounds())),
-        false => Ok(folder),
+    if folder.split('/').any(is_wrong) {
+        Err(format!("{text:?} is no folder of the site: {}", Kind::SiteFolder.bounds()))
+    } else {
+        Ok(folder)
     }
 }
 
@@ -391,9 +395,10 @@ pub(crate) fn duration(kind: &Kind, text: &str) -> Result<Duration, String> {
     };
     let given = parse_duration(text);
     let given = given.ok_or_else(|| format!("{text:?} is not a duration: {}", kind.bounds()))?;
-    match parse_duration(min) <= Some(given) && Some(given) <= parse_duration(max) {
-        true => Ok(given),
-        false => Err(format!("{text} is out of bounds: {}", kind.bounds())),
+    if parse_duration(min) <= Some(given) && Some(given) <= parse_duration(max) {
+        Ok(given)
+    } else {
+        Err(format!("{text} is out of bounds: {}", kind.bounds()))
     }
 }
 
@@ -427,9 +432,10 @@ pub(crate) fn header(text: &str) -> Result<(&str, &str), String> {
     if !is_token(name.as_bytes()) {
         return Err(format!("{name:?} is not a valid name of a header"));
     }
-    match value.bytes().all(is_value_byte) {
-        true => Ok((name, value)),
-        false => Err(format!("{value:?} is not a valid value of a header")),
+    if value.bytes().all(is_value_byte) {
+        Ok((name, value))
+    } else {
+        Err(format!("{value:?} is not a valid value of a header"))
     }
 }
 
@@ -438,9 +444,10 @@ pub(crate) fn header(text: &str) -> Result<(&str, &str), String> {
 /// # Errors
 /// A phrase that names the fault.
 pub(crate) fn method(text: &str) -> Result<(), String> {
-    match is_token(text.as_bytes()) {
-        true => Ok(()),
-        false => Err(format!("{text:?} is not a method: {}", Kind::Method.bounds())),
+    if is_token(text.as_bytes()) {
+        Ok(())
+    } else {
+        Err(format!("{text:?} is not a method: {}", Kind::Method.bounds()))
     }
 }
 

@@ -178,12 +178,11 @@ pub(crate) fn spawn(
     let not_created = |error| (StartStage::Fork, error);
     let can_share = cgroup.is_none() || cfg!(target_arch = "x86_64");
     let is_sharing = can_share && plan.start.identity.is_none() && plan.start.nice.is_none();
-    let (pipe, program_pipe) = match plan.is_awaited || !is_sharing {
-        true => {
-            let pipe = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
-            Some(pipe.map_err(|error| (StartStage::Pipes, error))?).unzip()
-        }
-        false => (None, None),
+    let (pipe, program_pipe) = if plan.is_awaited || !is_sharing {
+        let pipe = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
+        Some(pipe.map_err(|error| (StartStage::Pipes, error))?).unzip()
+    } else {
+        (None, None)
     };
     let execution = ProcessPlan { plan, pipe: program_pipe.as_ref(), failure: Cell::new(None) };
     let pid = match cgroup {

@@ -155,10 +155,10 @@ impl Splitter<'_> {
                 break;
             }
             // Where the end is missing, the rest of the page is read as Lua.
-            let token = self.lexer.token().map_err(|fault| match fault.line == line {
-                true => fault,
-                false => unclosed(line),
-            })?;
+            let token = self
+                .lexer
+                .token()
+                .map_err(|fault| if fault.line == line { fault } else { unclosed(line) })?;
             match token.kind {
                 Kind::Fixed("[") => squares += 1,
                 Kind::Fixed("]") => squares = squares.saturating_sub(1),

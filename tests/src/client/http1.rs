@@ -144,9 +144,10 @@ impl Connection {
                 break (response, framing);
             }
             if !self.fill()? {
-                return Err(match self.held.is_empty() {
-                    true => Broken::Closed,
-                    false => Broken::Short(format!("a head: {}", self.held.escape_ascii())),
+                return Err(if self.held.is_empty() {
+                    Broken::Closed
+                } else {
+                    Broken::Short(format!("a head: {}", self.held.escape_ascii()))
                 });
             }
         };
@@ -299,9 +300,10 @@ impl Connection {
     }
 
     fn expect_more(&mut self, bytes: usize) -> Result<(), Broken> {
-        match self.fill()? {
-            true => Ok(()),
-            false => Err(Broken::Short(format!("{} of {bytes} bytes", self.held.len()))),
+        if self.fill()? {
+            Ok(())
+        } else {
+            Err(Broken::Short(format!("{} of {bytes} bytes", self.held.len())))
         }
     }
 

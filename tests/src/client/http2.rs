@@ -394,9 +394,10 @@ impl Http2 {
         let section = section.map_err(|error| malformed(&format!("RFC 7541: {error:?}")))?;
         exchange.is_over = first.flags & END_STREAM != 0;
         if exchange.head.as_ref().is_some_and(|head| head.status >= 200) {
-            return match exchange.is_over {
-                true => Ok(()),
-                false => Err(malformed("§8.1: trailers end a stream")),
+            return if exchange.is_over {
+                Ok(())
+            } else {
+                Err(malformed("§8.1: trailers end a stream"))
             };
         }
         let head = from_section(section, self.protocol).map_err(Broken::Malformed)?;
@@ -477,9 +478,10 @@ fn take_goaway(exchange: &Exchange, payload: &[u8]) -> Result<(), Broken> {
     let [a, b, c, d, code @ ..] = payload else { return Err(malformed("§6.8: GOAWAY")) };
     let last = u32::from_be_bytes([*a, *b, *c, *d]) & 0x7fff_ffff;
     let code = code.get(..4).ok_or_else(|| malformed("§6.8: GOAWAY"))?;
-    match last < exchange.id || number(code)? != 0 {
-        true => Err(Broken::GivenUp(number(code)?.into())),
-        false => Ok(()),
+    if last < exchange.id || number(code)? != 0 {
+        Err(Broken::GivenUp(number(code)?.into()))
+    } else {
+        Ok(())
     }
 }
 

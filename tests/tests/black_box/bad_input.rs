@@ -203,9 +203,10 @@ fn is_a_clean_page(response: &Response, status: u16) {
 fn is_the_title(shown: &str, response: &Response) {
     let (status, reason) = shown.split_once(' ').expect("two words");
     assert_eq!(status, response.status.to_string(), "{response}");
-    match response.protocol.is_http1() {
-        true => assert_eq!(reason, response.reason, "{response}"),
-        false => assert!(!reason.is_empty(), "{response}"),
+    if response.protocol.is_http1() {
+        assert_eq!(reason, response.reason, "{response}");
+    } else {
+        assert!(!reason.is_empty(), "{response}");
     }
 }
 

@@ -43,10 +43,7 @@ pub(crate) fn scripts(name: &str, scripts: &[(&str, &str)]) -> Folder {
 
 /// Keys for scripts that run as another user, if this process may do that.
 fn user() -> &'static str {
-    match geteuid().is_root() {
-        true => "cgi-user = \"nobody\"\ncgi-no-chroot = true\n",
-        false => "",
-    }
+    if geteuid().is_root() { "cgi-user = \"nobody\"\ncgi-no-chroot = true\n" } else { "" }
 }
 
 /// Returns a mount at `/run` of the scripts of a folder.

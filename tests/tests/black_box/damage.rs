@@ -109,7 +109,7 @@ fn a_truncated_archive_costs_answers_and_a_copy_of_it_nothing() {
                 connection.send(Request::get(target).bytes());
                 match connection.try_receive(false) {
                     Ok(response) if memory == "copy" => {
-                        assert_ne!(response.status, 500, "{target}")
+                        assert_ne!(response.status, 500, "{target}");
                     }
                     Ok(response) => assert_eq!(response.status, 500, "{target}"),
                     Err(broken) => assert_ne!(memory, "copy", "{broken:?}"),

@@ -53,9 +53,10 @@ fn every_command_of_the_documents_works() {
     let mut not_run = BTreeSet::new();
     for path in documents() {
         let text = fs::read_to_string(&path).expect("a document");
-        let parts = match path.extension().is_some_and(|extension| extension == "html") {
-            true => vec![Part { commands: shown_commands(&text), shown: None }],
-            false => parts(&text),
+        let parts = if path.extension().is_some_and(|extension| extension == "html") {
+            vec![Part { commands: shown_commands(&text), shown: None }]
+        } else {
+            parts(&text)
         };
         let mut reader = Reader::of(&path);
         for Part { commands, shown } in &parts {
@@ -498,9 +499,10 @@ impl Reader {
                 continue;
             }
             let address = arguments.next().expect("an address behind --listen");
-            match address.starts_with("unix:") {
-                true => kept.extend([argument, address]),
-                false => assert_eq!(*address, ":8080", "{}", self.document.display()),
+            if address.starts_with("unix:") {
+                kept.extend([argument, address]);
+            } else {
+                assert_eq!(*address, ":8080", "{}", self.document.display());
             }
         }
         if words.contains(&"--watch") && !words.contains(&"--workers") {
@@ -608,9 +610,10 @@ fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry")) {
         let target = to.join(entry.file_name());
-        match entry.path().is_dir() {
-            true => copy_folder(&entry.path(), &target),
-            false => drop(fs::copy(entry.path(), target).expect("a copy")),
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("a copy");
         }
     }
 }

@@ -386,9 +386,10 @@ fn a_site_does_not_lose_its_main_script() {
         let server = Start::site(site.path()).flags(&["--watch"]).start();
         for take in [true, false] {
             let lines = server.lines().len();
-            match take {
-                true => std::fs::rename(site.join("main.lua"), site.join("away")).expect("moved"),
-                false => site.write("main.lua", "\n"),
+            if take {
+                std::fs::rename(site.join("main.lua"), site.join("away")).expect("moved");
+            } else {
+                site.write("main.lua", "\n");
             }
             server.wait_for_line(lines, |line| line.contains("main.lua was removed or is empty"));
             assert_eq!(server.get("/page").status, 401, "beside {beside:?}, {take}");

@@ -50,12 +50,11 @@ fn scripts_that_the_user_of_php_cannot_read_are_named() {
         (&*index, 0o200, 0o644, "read", "chmod u+r"),
     ] {
         // In the first case the folder itself belongs to another user.
-        let command = match path == folder.path() {
-            true => {
-                std::os::unix::fs::chown(path, Some(0), Some(0)).expect("its owner");
-                command.replace("u+", "o+")
-            }
-            false => command.to_owned(),
+        let command = if path == folder.path() {
+            std::os::unix::fs::chown(path, Some(0), Some(0)).expect("its owner");
+            command.replace("u+", "o+")
+        } else {
+            command.to_owned()
         };
         set_mode(path, closed);
         let expected = format!("PHP runs as www-data, who cannot {verb} {} (", path.display());
@@ -179,10 +178,7 @@ fn why_names_the_script() {
 fn why_names_the_cgi_script() {
     let folder = with_configuration("mistakes-why-cgi", "");
     folder.write("scripts/dir/a", "#!/bin/sh\n");
-    let user = match geteuid().is_root() {
-        true => "cgi-user = \"nobody\"\n",
-        false => "",
-    };
+    let user = if geteuid().is_root() { "cgi-user = \"nobody\"\n" } else { "" };
     let mount = format!("[[site.mount]]\npath = \"/run\"\ncgi = \"scripts\"\n{user}");
     folder.write("pinion.toml", format!("[[site]]\npath = \"public\"\n{mount}"));
     let file = folder.join("pinion.toml");
@@ -239,10 +235,7 @@ fn paths_of_scripts_begin_at_the_file() {
         assert!(code == Some(2) && said.contains("pinion.toml:5:"), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     }
-    let user = match geteuid().is_root() {
-        true => "cgi-user = \"nobody\"\n",
-        false => "",
-    };
+    let user = if geteuid().is_root() { "cgi-user = \"nobody\"\n" } else { "" };
     let mount = format!("[[site.mount]]\npath = \"/a\"\ncgi = \"cgi/bin\"\n{user}");
     let folder = with_configuration("mistakes-relative", &mount);
     folder.write("cgi/bin/a.sh", "#!/bin/sh\necho Content-Type: text/plain\necho\npwd\n");

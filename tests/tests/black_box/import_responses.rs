@@ -164,9 +164,12 @@ fn digests<'a>(
     }
     let sums = stdout(program("sha256sum", "coreutils").args((0..bodies.len()).map(file)));
     let sums = String::from_utf8(sums).expect("text");
-    let digest = |(body, sum): (&&[u8], &str)| match body.is_empty() {
-        true => (Vec::new(), "-".to_owned()),
-        false => (body.to_vec(), sum[..16].to_owned()),
+    let digest = |(body, sum): (&&[u8], &str)| {
+        if body.is_empty() {
+            (Vec::new(), "-".to_owned())
+        } else {
+            (body.to_vec(), sum[..16].to_owned())
+        }
     };
     bodies.iter().zip(sums.lines()).map(digest).collect()
 }

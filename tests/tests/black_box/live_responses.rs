@@ -28,16 +28,14 @@ fn meaning(response: &Response) -> (u16, Vec<(String, String)>, Vec<Vec<u8>>) {
         fields.push((name, value));
     }
     fields.sort();
-    let content = match is_multipart {
-        true => {
-            let found = parts(response).into_iter();
-            let part = |part: Part| {
-                [part.content_type.into_bytes(), part.content_range.into_bytes(), part.content]
-                    .concat()
-            };
-            found.map(part).collect()
-        }
-        false => vec![response.body.clone()],
+    let content = if is_multipart {
+        let found = parts(response).into_iter();
+        let part = |part: Part| {
+            [part.content_type.into_bytes(), part.content_range.into_bytes(), part.content].concat()
+        };
+        found.map(part).collect()
+    } else {
+        vec![response.body.clone()]
     };
     (response.status, fields, content)
 }

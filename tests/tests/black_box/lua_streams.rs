@@ -74,9 +74,10 @@ impl<'a> Lines<'a> {
 
     /// Cancels a response; over HTTP/1 this closes the connection.
     fn stop(&mut self, stream: Stream) {
-        match self.server.protocol().is_http1() {
-            true => self.clients[stream.line] = None,
-            false => self.client(stream.line).stop(stream.underway),
+        if self.server.protocol().is_http1() {
+            self.clients[stream.line] = None;
+        } else {
+            self.client(stream.line).stop(stream.underway);
         }
     }
 
@@ -351,9 +352,10 @@ impl<'a> Visitor<'a> {
         for begun in self.begun.drain(..) {
             let Begun { edition, line, is_upload, underway } = begun;
             assert_eq!(answered_by(&mut self.clients[0]), (last, self.worker.clone()));
-            let (rest, expected) = match is_upload {
-                true => (&noise(UPLOAD_BYTES)[UPLOAD_BYTES / 2..], echo(edition)),
-                false => (&[][..], stream(edition, self.pieces)),
+            let (rest, expected) = if is_upload {
+                (&noise(UPLOAD_BYTES)[UPLOAD_BYTES / 2..], echo(edition))
+            } else {
+                (&[][..], stream(edition, self.pieces))
             };
             let response = self.clients[line].finish(underway, rest);
             assert_eq!(response.status, 200, "of {edition}, an upload: {is_upload}");

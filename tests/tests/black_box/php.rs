@@ -55,9 +55,10 @@ fn give_away(folder: &Path) {
     chown(folder, Some(USER.1), Some(USER.1)).expect("its owner");
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
-        match path.is_dir() {
-            true => give_away(&path),
-            false => chown(&path, Some(USER.1), Some(USER.1)).expect("its owner"),
+        if path.is_dir() {
+            give_away(&path);
+        } else {
+            chown(&path, Some(USER.1), Some(USER.1)).expect("its owner");
         }
     }
 }

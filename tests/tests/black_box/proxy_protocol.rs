@@ -31,9 +31,10 @@ fn curl(arguments: &[&str], url: &str) -> Result<String, i32> {
     let mut curl = program("curl", "curl");
     curl.args(["--silent", "--fail", "--insecure", "--max-time", "30"]).args(arguments).arg(url);
     let output = output(&mut curl);
-    match output.status.success() {
-        true => Ok(String::from_utf8(output.stdout).expect("text")),
-        false => Err(output.status.code().expect("curl ends by itself")),
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout).expect("text"))
+    } else {
+        Err(output.status.code().expect("curl ends by itself"))
     }
 }
 

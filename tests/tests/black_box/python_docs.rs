@@ -35,9 +35,10 @@ fn site_files() -> BTreeMap<String, PathBuf> {
             let entry = entry.expect("a name");
             let name = entry.file_name().into_string().expect("a name in ASCII");
             let key = format!("{key}/{name}");
-            match fs::metadata(entry.path()).expect("no link leads nowhere").is_dir() {
-                true => folders.push((key, entry.path())),
-                false => assert!(files.insert(key, entry.path()).is_none()),
+            if fs::metadata(entry.path()).expect("no link leads nowhere").is_dir() {
+                folders.push((key, entry.path()));
+            } else {
+                assert!(files.insert(key, entry.path()).is_none());
             }
         }
     }

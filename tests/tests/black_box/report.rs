@@ -129,10 +129,7 @@ impl Rectangle {
 
     /// Returns the bytes of the files at its path and below it.
     fn bytes(&self) -> u64 {
-        let of = |(path, bytes, _): &(&str, u64, &str)| match self.covers(path) {
-            true => *bytes,
-            false => 0,
-        };
+        let of = |(path, bytes, _): &(&str, u64, &str)| if self.covers(path) { *bytes } else { 0 };
         FILES.iter().map(of).sum()
     }
 
@@ -190,9 +187,10 @@ fn areas_are_as_the_bytes_and_nothing_overlaps() {
         // A folder has less space for its parts than its own area; the scale is that of its largest
         // part.
         let largest = siblings.iter().max_by_key(|two| two.bytes()).expect("itself");
-        let scale = match is_top {
-            true => WIDTH * HEIGHT / total as f64,
-            false => largest.area() / largest.bytes() as f64,
+        let scale = if is_top {
+            WIDTH * HEIGHT / total as f64
+        } else {
+            largest.area() / largest.bytes() as f64
         };
         let share = one.bytes() as f64 / largest.bytes() as f64;
         let slack = one.slack() + if is_top { 0.0 } else { largest.slack() * share };

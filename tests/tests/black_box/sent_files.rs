@@ -85,10 +85,8 @@ fn configure(folder: &Folder, mount: &str) {
 
 /// Returns a mount of the scripts of a folder.
 fn cgi(folder: &Folder) -> String {
-    let user = match geteuid().is_root() {
-        true => "cgi-user = \"nobody\"\ncgi-no-chroot = true\n",
-        false => "",
-    };
+    let user =
+        if geteuid().is_root() { "cgi-user = \"nobody\"\ncgi-no-chroot = true\n" } else { "" };
     format!("cgi = {:?}\n{user}", folder.join("scripts"))
 }
 

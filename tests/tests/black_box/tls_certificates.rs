@@ -266,13 +266,12 @@ fn a_key_that_may_not_be_read_is_named() {
     fs::set_permissions(&pair.key, fs::Permissions::from_mode(mode)).expect("set");
     let copy = files.join("pinion");
     fs::copy(pinion(), &copy).expect("copied");
-    let mut start = match is_root {
-        true => {
-            let mut setpriv = program("setpriv", "util-linux");
-            setpriv.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]).arg(&copy);
-            setpriv
-        }
-        false => Command::new(&copy),
+    let mut start = if is_root {
+        let mut setpriv = program("setpriv", "util-linux");
+        setpriv.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]).arg(&copy);
+        setpriv
+    } else {
+        Command::new(&copy)
     };
     start.arg("serve").arg(site.path()).args(["--tls", "127.0.0.1:0"]).args(pair.flags());
     let Ended { code, stdout, stderr } = output(&mut start).into();

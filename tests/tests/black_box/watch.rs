@@ -376,12 +376,11 @@ fn a_site_that_disappears_is_served_as_it_was_until_it_is_back() {
         fs::rename(&away, &site).expect("moved back");
         server.wait_for_line(0, |line| line.ends_with(&format!("{name} is back")));
         assert_eq!(server.get("/").text(), "home");
-        match site.is_dir() {
-            true => folder.write("site/index.html", "again"),
-            false => {
-                folder.write("site/index.html", "again");
-                build(&folder.join("site"), &site, &[]);
-            }
+        if site.is_dir() {
+            folder.write("site/index.html", "again");
+        } else {
+            folder.write("site/index.html", "again");
+            build(&folder.join("site"), &site, &[]);
         }
         wait_for_text(&server, "/", "again");
         let lines = server.lines();

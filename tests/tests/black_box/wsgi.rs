@@ -137,10 +137,7 @@ fn application(name: &str) -> Folder {
 /// Returns a mount at `/run` of the application.
 fn mount(folder: &Folder, keys: &str) -> String {
     let path = folder.join("app");
-    let user = match geteuid().is_root() {
-        true => "python-user = \"nobody\"\n",
-        false => "",
-    };
+    let user = if geteuid().is_root() { "python-user = \"nobody\"\n" } else { "" };
     format!(
         "[[site.mount]]\npath = \"/run\"\nwsgi = \"app\"\npython = \"/usr/bin/python3\"\n\
          python-folder = {path:?}\n{user}{keys}"

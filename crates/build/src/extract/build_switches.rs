@@ -48,11 +48,12 @@ impl BuildSwitches {
     ) -> Result<Vec<String>, Damage> {
         let mut flags = Vec::new();
         for (found, flag) in [(&self.index, "--no-index"), (&self.clean, "--no-clean-urls")] {
-            match found.some {
-                false if !found.missing.is_empty() => flags.push(flag.to_owned()),
-                _ => found.missing.iter().for_each(|url| {
+            if !found.some && !found.missing.is_empty() {
+                flags.push(flag.to_owned());
+            } else {
+                found.missing.iter().for_each(|url| {
                     responses.differs(url, false, DifferenceReason::Added);
-                }),
+                });
             }
         }
         if !archive.redirects_slashes() {

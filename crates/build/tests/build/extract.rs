@@ -53,12 +53,11 @@ fn the_example_comes_back() {
 fn copy_all(root: &Path, from: &Path, to: &Folder) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => copy_all(root, &path, to),
-            false => {
-                let name = path.strip_prefix(root).unwrap().as_os_str().as_encoded_bytes();
-                to.file(name, fs::read(&path).unwrap());
-            }
+        if path.is_dir() {
+            copy_all(root, &path, to);
+        } else {
+            let name = path.strip_prefix(root).unwrap().as_os_str().as_encoded_bytes();
+            to.file(name, fs::read(&path).unwrap());
         }
     }
 }

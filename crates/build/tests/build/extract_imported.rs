@@ -57,9 +57,8 @@ fn told(extracted: &Extracted) -> BTreeSet<String> {
         !matches!(difference.reason, BothForms | SlashRedirects)
     };
     let others = extracted.differences.iter().filter(of_one);
-    let others = others.map(|difference| match difference.below {
-        true => format!("404:{}", difference.path),
-        false => difference.path.clone(),
+    let others = others.map(|difference| {
+        if difference.below { format!("404:{}", difference.path) } else { difference.path.clone() }
     });
     refused.chain(others).collect()
 }

@@ -42,9 +42,10 @@ impl ExternalFile {
     /// Fails if the file is shorter, has changed, or cannot be read.
     pub(crate) fn read_unchanged(&self, range: &ExternalRange, into: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(into, range.offset)?;
-        match self.is_unchanged(range) {
-            true => Ok(()),
-            false => Err(io::Error::new(io::ErrorKind::InvalidData, "the file has changed")),
+        if self.is_unchanged(range) {
+            Ok(())
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "the file has changed"))
         }
     }
 }

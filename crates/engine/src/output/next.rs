@@ -62,9 +62,10 @@ impl OutputQueue {
                     return Next::Memory { parts, large_behind: true };
                 }
                 &Segment::File { ref file, offset, bytes } => {
-                    return match files {
-                        true => Next::File { file: file.as_fd(), offset, bytes },
-                        false => Next::Read { file, offset, bytes },
+                    return if files {
+                        Next::File { file: file.as_fd(), offset, bytes }
+                    } else {
+                        Next::Read { file, offset, bytes }
                     };
                 }
                 Segment::Mapped { mapping, offset, bytes } => {

@@ -401,9 +401,10 @@ impl Stream {
         let length = self.field("content-length").and_then(|length| length.parse().ok());
         let is_right = length.is_none_or(|length: usize| length == self.content.len());
         let nothing = self.head_only || matches!(self.status, Some(204 | 304));
-        match nothing {
-            true => require(self.content.is_empty(), "content of an answer that has none"),
-            false => require(is_right, "RFC 9113 §8.1.1: content of another length"),
+        if nothing {
+            require(self.content.is_empty(), "content of an answer that has none")
+        } else {
+            require(is_right, "RFC 9113 §8.1.1: content of another length")
         }
     }
 }

@@ -81,9 +81,10 @@ impl ScriptOutput {
         let request = SentRequest { method, upgrade: false, close: true, expects_continue: false };
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         let limits = ResponseLimits::default();
-        let reader = match name.starts_with(NPH_PREFIX) {
-            true => OutputReader::Http(ResponseParser::new(request, &limits)),
-            false => OutputReader::Document(CgiReader::new(request, &limits)),
+        let reader = if name.starts_with(NPH_PREFIX) {
+            OutputReader::Http(ResponseParser::new(request, &limits))
+        } else {
+            OutputReader::Document(CgiReader::new(request, &limits))
         };
         Self { reader, pending: Vec::new(), malformed_line: None }
     }

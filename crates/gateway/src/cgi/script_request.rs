@@ -161,9 +161,10 @@ impl ScriptRequest {
     /// Ends the request with a file in place of the content of the response. A script that has all
     /// of the request may finish.
     fn end_with_file(&self, file: Box<FileResponse>, now_ms: u64) -> (CgiEnded, ScriptEnd) {
-        let end = match self.has_all_content {
-            true => ScriptEnd::Discarded { due_ms: now_ms + DISCARDED_RESPONSE_TIMEOUT_MS },
-            false => ScriptEnd::Stopped,
+        let end = if self.has_all_content {
+            ScriptEnd::Discarded { due_ms: now_ms + DISCARDED_RESPONSE_TIMEOUT_MS }
+        } else {
+            ScriptEnd::Stopped
         };
         (CgiEnded::File(file), end)
     }
@@ -198,10 +199,11 @@ impl ScriptRequest {
         exchange: &mut Exchange<'_>,
     ) -> (CgiEnded, ScriptEnd) {
         let Err(error) = read else {
-            let end = match runner.has_all_output(id) || self.output.is_http() {
-                true => ScriptEnd::GoesOn,
+            let end = if runner.has_all_output(id) || self.output.is_http() {
+                ScriptEnd::GoesOn
+            } else {
                 // It writes endless output that is discarded.
-                false => ScriptEnd::Stopped,
+                ScriptEnd::Stopped
             };
             return (self.end_of_response(exchange), end);
         };

@@ -66,9 +66,10 @@ impl Attempts {
         now_ms: u64,
         random: u64,
     ) -> Option<Self> {
-        let key = match group.has_several() {
-            true => balance_key(&group.options.balance, head, client),
-            false => BalanceKey::Load,
+        let key = if group.has_several() {
+            balance_key(&group.options.balance, head, client)
+        } else {
+            BalanceKey::Load
         };
         let server = group.choose(key, TriedServers::default(), now_ms, random)?;
         let mut tried = TriedServers::default();

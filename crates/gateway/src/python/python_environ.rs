@@ -59,9 +59,8 @@ pub(super) fn environ(
     let bytes = field_bytes + 2 * head.target.raw.len() + OWN_VARIABLES_BYTES;
     let mut environ = Environ::with_capacity(bytes);
     let changes = FieldChanges::default();
-    let visited = request.visit(scratch, |name, value| match is_passed(name, &changes) {
-        true => environ.add(name, value),
-        false => Ok(()),
+    let visited = request.visit(scratch, |name, value| {
+        if is_passed(name, &changes) { environ.add(name, value) } else { Ok(()) }
     });
     let scheme: &[u8] = if client.is_secured { b"https" } else { b"http" };
     let visited = visited.and_then(|()| environ.add(b"wsgi.url_scheme", scheme));

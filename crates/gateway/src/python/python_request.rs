@@ -187,9 +187,10 @@ impl PythonRequest {
     /// That has happened too often.
     pub(super) fn count_attempt(&mut self) -> Result<(), ProxyError> {
         self.attempts += 1;
-        match self.attempts < ATTEMPTS_MAX {
-            true => Ok(()),
-            false => Err(self.error(PythonFailure::ProcessEnded)),
+        if self.attempts < ATTEMPTS_MAX {
+            Ok(())
+        } else {
+            Err(self.error(PythonFailure::ProcessEnded))
         }
     }
 

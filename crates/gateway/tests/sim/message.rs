@@ -101,9 +101,10 @@ pub(crate) fn read_request(bytes: &[u8]) -> Reading {
     let reading = Reading::default();
     match read_head(bytes, "") {
         Ok(Some((message, begin))) => {
-            let framing = match message.is_chunked() {
-                true => Framing::Chunked,
-                false => Framing::Length(message.length().unwrap_or(0)),
+            let framing = if message.is_chunked() {
+                Framing::Chunked
+            } else {
+                Framing::Length(message.length().unwrap_or(0))
             };
             read_content(reading, message, bytes, begin, framing, false)
         }

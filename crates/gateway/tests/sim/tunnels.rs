@@ -158,9 +158,10 @@ fn an_end_of_either_side_is_an_end_for_the_other() {
 /// Without the last byte of the head there is no tunnel, for any end of the server.
 fn no_tunnel<const READINESS: bool>(bytes: usize, resets: bool) {
     let mut stage = Stage::<READINESS>::asked(&SWITCH[..bytes]);
-    match resets {
-        true => stage.network.reset(stage.server),
-        false => stage.network.end(stage.server),
+    if resets {
+        stage.network.reset(stage.server);
+    } else {
+        stage.network.end(stage.server);
     }
     stage.passes();
     let (head, _) = stage.came(Side::Client);

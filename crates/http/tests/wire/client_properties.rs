@@ -276,9 +276,10 @@ impl Request {
     /// Returns the bytes of the request, `None` if it is refused.
     fn written(&self) -> Option<Vec<u8>> {
         let bytes: usize = self.pieces.iter().map(Vec::len).sum();
-        let content = match self.is_chunked {
-            true => RequestContent::Chunked,
-            false => RequestContent::Length(bytes as u64),
+        let content = if self.is_chunked {
+            RequestContent::Chunked
+        } else {
+            RequestContent::Length(bytes as u64)
         };
         let connection = match &self.protocols {
             Some(protocols) => ConnectionOption::Upgrade(protocols),

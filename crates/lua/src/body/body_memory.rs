@@ -61,9 +61,10 @@ impl BodyMemory {
     pub(crate) fn relief(&self, share_bytes: usize) -> Option<BodyMemoryRelief> {
         let reserve_bytes = self.max_bytes / CONTENT_RESERVE_DIVISOR;
         let for_large = self.max_bytes - reserve_bytes;
-        let (least_bytes, most_bytes) = match share_bytes > CONTENT_PIECE_MAX_BYTES {
-            true => (CONTENT_PIECE_MAX_BYTES + 1, for_large),
-            false => (1, self.max_bytes),
+        let (least_bytes, most_bytes) = if share_bytes > CONTENT_PIECE_MAX_BYTES {
+            (CONTENT_PIECE_MAX_BYTES + 1, for_large)
+        } else {
+            (1, self.max_bytes)
         };
         let left_bytes = most_bytes - reserve_bytes / 4;
         (self.bytes() > most_bytes).then_some(BodyMemoryRelief { least_bytes, left_bytes })

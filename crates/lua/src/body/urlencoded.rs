@@ -32,10 +32,7 @@ pub(crate) fn insert(lua: &Lua, table: &Table, name: &[u8], value: Value) -> Res
     let (key, list_key) = (lua.create_string(name)?, [name, b"[]"].concat());
     let list_key = lua.create_string(list_key)?;
     // Under a name that ends in brackets there is a list, which is no value.
-    let earlier = match name.ends_with(b"[]") {
-        true => Value::Nil,
-        false => table.raw_get(&key)?,
-    };
+    let earlier = if name.ends_with(b"[]") { Value::Nil } else { table.raw_get(&key)? };
     let list = match table.raw_get::<Value>(&list_key)? {
         Value::Table(list) => Some(list),
         _ if is_listed || !earlier.is_nil() => {

@@ -99,9 +99,10 @@ impl Scripts {
             let mut tasks = vm.tasks();
             let Some(content) = tasks.request(*id).map(|task| &task.content) else { continue };
             if content.is_coming() && content.held_bytes() >= relief.least_bytes {
-                let rank = match content.is_stalled(now_ms) {
-                    true => (false, Reverse(content.held_bytes() as u64)),
-                    false => (true, Reverse(content.begun_ms())),
+                let rank = if content.is_stalled(now_ms) {
+                    (false, Reverse(content.held_bytes() as u64))
+                } else {
+                    (true, Reverse(content.begun_ms()))
                 };
                 holders.push((rank, *address, Rc::clone(vm), *id));
             }

@@ -73,9 +73,10 @@ impl Formatter {
         print(out, format_args!("\" {} {} ", record.status, record.body_bytes));
         for (field, end) in [(record.referer, b"\" ".as_slice()), (record.user_agent, b"\"")] {
             out.push(b'"');
-            match field.bytes.is_empty() {
-                true => out.push(b'-'),
-                false => quoted_text(out, field),
+            if field.bytes.is_empty() {
+                out.push(b'-');
+            } else {
+                quoted_text(out, field);
             }
             out.extend_from_slice(end);
         }

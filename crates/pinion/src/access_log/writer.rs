@@ -101,9 +101,10 @@ impl Writer {
         // Before the rings, which may still have lines for these.
         let is_left = |log: &&Log| log.handle.strong_count() == 0;
         let has_left = self.logs.values().any(|log| is_left(&log));
-        let left: Vec<LogId> = match has_left {
-            true => self.logs.iter().filter(|(_, log)| is_left(log)).map(|(id, _)| *id).collect(),
-            false => Vec::new(),
+        let left: Vec<LogId> = if has_left {
+            self.logs.iter().filter(|(_, log)| is_left(log)).map(|(id, _)| *id).collect()
+        } else {
+            Vec::new()
         };
         let mut any = false;
         if reopen {

@@ -94,10 +94,8 @@ fn unknown(argument: &str, near: Option<String>, help: &str, arguments: &[OsStri
     if let Some(row) = directives::all().filter(|row| !row.verbs.is_empty()).find(is_row) {
         let homes: Vec<&str> = row.verbs.iter().map(|verb| verb.row().name).collect();
         let advice = verb.map_or_else(|| with_command(row, arguments), |_| String::new());
-        let long = match is_letter_of(row, argument) {
-            true => format!("--{}, ", row.name),
-            false => String::new(),
-        };
+        let long =
+            if is_letter_of(row, argument) { format!("--{}, ", row.name) } else { String::new() };
         let homes = homes.join("`, `pinion ");
         return format!("{argument} is {long}a flag of `pinion {homes}`{advice}");
     }

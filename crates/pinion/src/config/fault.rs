@@ -45,10 +45,7 @@ impl ConfigFault {
 
 /// Returns a message as one line. A key may have any name in quotes; a terminal must not obey it.
 fn one_line(message: &str) -> String {
-    let shown = |c: char| match c.is_control() {
-        true => c.escape_debug().to_string(),
-        false => c.to_string(),
-    };
+    let shown = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
     message.chars().map(shown).collect()
 }
 

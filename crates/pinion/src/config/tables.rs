@@ -543,9 +543,10 @@ fn homes(name: &str) -> String {
     let mut found: Vec<String> = Vec::new();
     for row in of_key.chain(of_flag) {
         if let Some(key) = row.file {
-            let home = match key.name == name {
-                true => key.table.header(),
-                false => format!("{} as {}", key.table.header(), key.name),
+            let home = if key.name == name {
+                key.table.header()
+            } else {
+                format!("{} as {}", key.table.header(), key.name)
             };
             if !found.contains(&home) {
                 found.push(home);

@@ -83,25 +83,28 @@ impl Table {
 
     /// Returns its name as it is written.
     pub(crate) fn header(self) -> String {
-        match self.is_repeated() {
-            true => format!("[[{}]]", self.name()),
-            false => format!("[{}]", self.name()),
+        if self.is_repeated() {
+            format!("[[{}]]", self.name())
+        } else {
+            format!("[{}]", self.name())
         }
     }
 
     /// Returns its name with the brackets of a table of the other kind.
     pub(crate) fn wrong_header(self) -> String {
-        match self.is_repeated() {
-            true => format!("[{}]", self.name()),
-            false => format!("[[{}]]", self.name()),
+        if self.is_repeated() {
+            format!("[{}]", self.name())
+        } else {
+            format!("[[{}]]", self.name())
         }
     }
 
     /// Returns the advice about [`Self::wrong_header`].
     pub(crate) fn written_wrong(self) -> String {
-        let why = match self.is_repeated() {
-            true => "a table of which there can be several",
-            false => "a table that is there once",
+        let why = if self.is_repeated() {
+            "a table of which there can be several"
+        } else {
+            "a table that is there once"
         };
         format!("write {} instead of {}: {why}", self.header(), self.wrong_header())
     }

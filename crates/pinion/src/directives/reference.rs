@@ -85,9 +85,10 @@ fn key(page: &mut String, row: &Directive, key: &str) -> std::fmt::Result {
     let off = if row.is_switch() && row.twin().is_some() { " = false" } else { "" };
     write!(page, "\n### `{}.{key}{off}`\n\n", row.file.map_or("", |key| key.table.name()))?;
     let wording = row.wording(Verb::Serve);
-    match row.is_inverted() {
-        true => write!(page, "`false`: {}.", wording.brief)?,
-        false => write!(page, "{}.", wording.brief)?,
+    if row.is_inverted() {
+        write!(page, "`false`: {}.", wording.brief)?;
+    } else {
+        write!(page, "{}.", wording.brief)?;
     }
     push_sentences(page, [wording.long, row.effect()]);
     write!(page, "\n\n*{}*", type_of(row))?;
@@ -95,10 +96,7 @@ fn key(page: &mut String, row: &Directive, key: &str) -> std::fmt::Result {
         write!(page, " · {}", row.bounds())?;
     }
     write!(page, " · default: {}", default_of_key(row))?;
-    match row.verbs.is_empty() {
-        true => writeln!(page),
-        false => writeln!(page, " · flag: `--{}`", row.name),
-    }
+    if row.verbs.is_empty() { writeln!(page) } else { writeln!(page, " · flag: `--{}`", row.name) }
 }
 
 #[test]

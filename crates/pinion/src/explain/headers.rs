@@ -41,9 +41,10 @@ impl HeaderOrigins<'_> {
 
     fn header(&self, name: &str, value: &str, about: &[FieldLine]) -> HeaderShown {
         let lines = self.givers(name, value, about);
-        let (source, reason) = match lines.is_empty() {
-            true => self.without_rule(&name.to_ascii_lowercase(), value),
-            false => (HeaderSource::Rule, "a rule for headers".to_owned()),
+        let (source, reason) = if lines.is_empty() {
+            self.without_rule(&name.to_ascii_lowercase(), value)
+        } else {
+            (HeaderSource::Rule, "a rule for headers".to_owned())
         };
         let lines = match &self.location {
             Some((_, lines)) if name == "Location" => lines.clone(),

@@ -101,10 +101,7 @@ fn escaped(text: &str) -> String {
 
 /// Returns a line that is no request of roff.
 fn protected(line: &str) -> String {
-    match line.starts_with(['.', '\'']) {
-        true => format!("\\&{line}"),
-        false => line.to_owned(),
-    }
+    if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() }
 }
 
 #[cfg(test)]

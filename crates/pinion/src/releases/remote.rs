@@ -160,10 +160,7 @@ fn pass_on(stderr: ChildStderr) -> Option<String> {
         if let Some(line) = held_back.take() {
             stderr::line(format_args!("{line}"));
         }
-        match next {
-            true => held_back = Some(line),
-            false => stderr::line(format_args!("{line}")),
-        }
+        if next { held_back = Some(line) } else { stderr::line(format_args!("{line}")) }
     }
     held_back
 }

@@ -209,12 +209,13 @@ impl Back {
             };
         }
         let prefix = text.to_ascii_lowercase();
-        match (PREFIX_DIGITS_MIN..=64).contains(&prefix.len()) && is_hex(&prefix) {
-            true => Ok(Self::Prefix(prefix)),
-            false => Err(format!(
+        if (PREFIX_DIGITS_MIN..=64).contains(&prefix.len()) && is_hex(&prefix) {
+            Ok(Self::Prefix(prefix))
+        } else {
+            Err(format!(
                 "{text:?} is neither a number of releases (1 to 999) nor the first \
-                 {PREFIX_DIGITS_MIN} or more digits of a digest"
-            )),
+             {PREFIX_DIGITS_MIN} or more digits of a digest"
+            ))
         }
     }
 }

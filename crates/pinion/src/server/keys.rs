@@ -27,9 +27,10 @@ impl ServerKeys {
     pub(crate) fn of(settings: &Serve) -> Result<Self, Failure> {
         let tickets = Tickets::new(Vec::new());
         let tickets = tickets.map_err(|_| anyhow!("the system has no random bytes"))?;
-        let quic = match settings.has(ListenKind::Quic) {
-            true => kept_or_fresh(settings.tls.state.as_deref())?,
-            false => QuicKeys::random(),
+        let quic = if settings.has(ListenKind::Quic) {
+            kept_or_fresh(settings.tls.state.as_deref())?
+        } else {
+            QuicKeys::random()
         };
         Ok(Self { tickets: Arc::new(tickets), quic })
     }

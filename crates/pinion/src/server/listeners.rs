@@ -76,9 +76,10 @@ fn overlapping(listeners: &[Listen]) -> Option<Failure> {
     let (earlier, later) = (listeners.get(earlier)?, listeners.get(later)?);
     let named = |listen: &Listen| format!("{} {}", listen.origin(), listen.address);
     let (first, second) = (named(earlier), named(later));
-    Some(Failure::usage(match first == second {
-        true => format!("{second} is given twice; give it once"),
-        false => format!("{first} and {second} {what}"),
+    Some(Failure::usage(if first == second {
+        format!("{second} is given twice; give it once")
+    } else {
+        format!("{first} and {second} {what}")
     }))
 }
 

@@ -192,9 +192,10 @@ impl LiveFiles {
         let index = || if is_folder { path.to_vec() } else { [path, b"/"].concat() };
         let index = || [&index(), INDEX].concat();
         if is_folder {
-            return match self.settings.serves_index {
-                true => folder.file(index(), true),
-                false => LiveOutcome::Nothing,
+            return if self.settings.serves_index {
+                folder.file(index(), true)
+            } else {
+                LiveOutcome::Nothing
             };
         }
         match folder.look_up(rest) {
@@ -284,9 +285,10 @@ impl OpenFolder {
         let resolve =
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         // Opening never waits for another process.
-        let flags = match flags.contains(OFlags::PATH) {
-            true => flags,
-            false => flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY,
+        let flags = if flags.contains(OFlags::PATH) {
+            flags
+        } else {
+            flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY
         };
         rustix::fs::openat2(&self.root, below, flags, Mode::empty(), resolve)
     }

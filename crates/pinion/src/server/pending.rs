@@ -234,9 +234,10 @@ impl ResponseList {
 
 /// Returns the capacity that a vector gets to take `more` elements; 0 when it has that room.
 fn grown<T>(vector: &Vec<T>, more: usize, first: usize) -> usize {
-    match vector.capacity() - vector.len() >= more {
-        true => 0,
-        false => (vector.len() + more).max(2 * vector.capacity()).max(first),
+    if vector.capacity() - vector.len() >= more {
+        0
+    } else {
+        (vector.len() + more).max(2 * vector.capacity()).max(first)
     }
 }
 

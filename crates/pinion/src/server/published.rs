@@ -194,9 +194,10 @@ impl Published {
     pub(crate) fn meanwhile(&self, id: SiteId) -> Meanwhile {
         let (_, roster) = self.current();
         let site = roster.sites.iter().find(|(known, _)| *known == id);
-        match site.is_some_and(|(_, generation)| generation.has_no_content()) {
-            true => Meanwhile::Nothing,
-            false => Meanwhile::Previous,
+        if site.is_some_and(|(_, generation)| generation.has_no_content()) {
+            Meanwhile::Nothing
+        } else {
+            Meanwhile::Previous
         }
     }
 

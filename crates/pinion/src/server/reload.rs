@@ -311,9 +311,8 @@ impl ReloadedSite {
 
     fn load_once(&self, wish: &Pending) -> Result<Generation, Failure> {
         // A mistake of ours in one load must not be the end of all later ones.
-        let loaded = catch_unwind(AssertUnwindSafe(|| match wish.is_reported {
-            true => self.loader.load(),
-            false => self.loader.load_again(),
+        let loaded = catch_unwind(AssertUnwindSafe(|| {
+            if wish.is_reported { self.loader.load() } else { self.loader.load_again() }
         }));
         let loaded = loaded.unwrap_or_else(|_| Err(anyhow!("loading panicked").into()));
         residency::release_heap();

@@ -66,9 +66,10 @@ pub(super) fn print_start(kit: &Kit) {
         env!("CARGO_PKG_VERSION"),
         counted(*workers as u64, "worker"),
         count(capacity.connections),
-        match has_scripts {
-            true => format!(", {} to other servers", count(capacity.outgoing)),
-            false => String::new(),
+        if has_scripts {
+            format!(", {} to other servers", count(capacity.outgoing))
+        } else {
+            String::new()
         },
         size(bound_bytes),
         if settings.is_store_only() { "keys and values" } else { "files of the site" },
@@ -206,9 +207,10 @@ fn local_url(url: &str, hosts: &Hosts) -> Option<String> {
 fn reach(url: &str) -> &'static str {
     let authority = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
     let address = authority.and_then(|authority| authority.parse::<SocketAddr>().ok());
-    match address.is_some_and(|address| address.ip().is_unspecified()) {
-        true => " (all addresses of this machine)",
-        false => "",
+    if address.is_some_and(|address| address.ip().is_unspecified()) {
+        " (all addresses of this machine)"
+    } else {
+        ""
     }
 }
 

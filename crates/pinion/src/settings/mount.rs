@@ -163,9 +163,10 @@ fn trust(low: &Low) -> Result<ServerTrust, MountFault> {
         pins.push(pin.map_err(|error| MountFault::new("mount-tls-pin", error))?);
     }
     let Some(path) = low.values("mount-tls-ca").next().map(Path::new) else {
-        return Ok(match pins.is_empty() {
-            true => ServerTrust::SystemRoots,
-            false => ServerTrust::Pins(pins),
+        return Ok(if pins.is_empty() {
+            ServerTrust::SystemRoots
+        } else {
+            ServerTrust::Pins(pins)
         });
     };
     if !pins.is_empty() {

@@ -67,13 +67,12 @@ pub(super) fn releases(low: &Low) -> Result<Releases, Failure> {
 }
 
 pub(super) fn rollback(low: &Low) -> Result<Rollback, Failure> {
-    let back = match low.given("N") {
-        true => {
-            let text = operand(low, "N")?;
-            let text = text.to_string_lossy();
-            Back::parse(&text).map_err(|error| Failure::usage(format!("N: {error}")))?
-        }
-        false => Back::Steps(1),
+    let back = if low.given("N") {
+        let text = operand(low, "N")?;
+        let text = text.to_string_lossy();
+        Back::parse(&text).map_err(|error| Failure::usage(format!("N: {error}")))?
+    } else {
+        Back::Steps(1)
     };
     let folder = folder(low)?;
     let remote_pinion = remote_pinion(low, &folder)?;

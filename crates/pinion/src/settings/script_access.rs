@@ -128,9 +128,10 @@ impl ScriptAccess {
     /// [`Failure::Usage`]: the file of authorities and its fault.
     pub(crate) fn trust(&self) -> Result<ServerTrust, Failure> {
         let Some(path) = &self.authorities else {
-            return Ok(match self.pins.is_empty() {
-                true => ServerTrust::SystemRoots,
-                false => ServerTrust::Pins(self.pins.clone()),
+            return Ok(if self.pins.is_empty() {
+                ServerTrust::SystemRoots
+            } else {
+                ServerTrust::Pins(self.pins.clone())
             });
         };
         let wrong = |why: &dyn std::fmt::Display| {
@@ -147,9 +148,12 @@ impl ScriptAccess {
 /// # Errors
 /// [`Failure::Usage`]: one is empty.
 fn paths(low: &Low, name: &'static str) -> Result<Vec<PathBuf>, Failure> {
-    let path = |text: &OsStr| match text.is_empty() {
-        true => Err(Failure::usage(format!("--{name}: the path is empty; give one"))),
-        false => Ok(PathBuf::from(text)),
+    let path = |text: &OsStr| {
+        if text.is_empty() {
+            Err(Failure::usage(format!("--{name}: the path is empty; give one")))
+        } else {
+            Ok(PathBuf::from(text))
+        }
     };
     low.values(name).map(path).collect()
 }

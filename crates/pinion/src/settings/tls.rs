@@ -340,10 +340,7 @@ fn certificates(low: &Low) -> Result<Certificates, Failure> {
         };
         return Ok(Certificates::SelfSigned { key });
     }
-    let keys = match low.given("key") {
-        true => paths(low, "key")?,
-        false => certs.clone(),
-    };
+    let keys = if low.given("key") { paths(low, "key")? } else { certs.clone() };
     if keys.len() != certs.len() {
         return Err(Failure::usage(format!(
             "there are {} --cert but {} --key; give each --cert its --key, in the same order, or \

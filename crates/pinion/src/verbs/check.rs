@@ -48,14 +48,12 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
     }
     let checked = if is_site { site(path, check)? } else { configuration(path, check)? };
     let mut out = io::stdout().lock();
-    match check.json {
-        true => writeln!(out, "{}", document(&checked))?,
-        false => write_text(&mut out, &checked)?,
+    if check.json {
+        writeln!(out, "{}", document(&checked))?;
+    } else {
+        write_text(&mut out, &checked)?;
     }
-    match checked.faults.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::ToldUsage),
-    }
+    if checked.faults.is_empty() { Ok(()) } else { Err(Failure::ToldUsage) }
 }
 
 /// Returns the failure of a path that leads to nothing that can be checked.
@@ -67,15 +65,14 @@ fn neither(path: &Path) -> Failure {
     {
         return failure;
     }
-    Failure::usage(match path.exists() {
-        true => format!(
-            "{shown} is neither a configuration (.toml) nor a folder, an archive or a script"
-        ),
-        false => format!(
+    Failure::usage(if path.exists() {
+        format!("{shown} is neither a configuration (.toml) nor a folder, an archive or a script")
+    } else {
+        format!(
             "{shown} does not exist; give a configuration (.toml), a folder, an archive or a \
-             script{}",
+         script{}",
             source::unexpanded(path)
-        ),
+        )
     })
 }
 

@@ -21,9 +21,10 @@ pub(crate) fn run(diff: &Diff) -> Result<(), Failure> {
     let sides =
         Sides { before: ArchiveFile::open(&diff.before)?, after: ArchiveFile::open(&diff.after)? };
     let mut out = BufWriter::new(io::stdout().lock());
-    let totals = match diff.json {
-        true => document::write(&sides, &mut out)?,
-        false => text::write(&sides, &mut out, TerminalStyle::of_stdout())?,
+    let totals = if diff.json {
+        document::write(&sides, &mut out)?
+    } else {
+        text::write(&sides, &mut out, TerminalStyle::of_stdout())?
     };
     out.flush()?;
     if diff.exit_code && !totals.same { Err(Failure::Told) } else { Ok(()) }

@@ -20,9 +20,10 @@ pub(crate) fn run(settings: &Extract) -> Result<(), Failure> {
     let result = extract(&file.view(), &settings.output, options, &watcher);
     watcher.clear();
     let extracted = result.map_err(|error| failure(&file, settings, error))?;
-    match settings.json {
-        true => writeln!(io::stdout().lock(), "{}", document(settings, &extracted))?,
-        false => tell(settings, &extracted, TerminalStyle::of_stderr()),
+    if settings.json {
+        writeln!(io::stdout().lock(), "{}", document(settings, &extracted))?;
+    } else {
+        tell(settings, &extracted, TerminalStyle::of_stderr());
     }
     Ok(())
 }

@@ -15,12 +15,11 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     let file = ArchiveFile::open(&look.file)?;
     let figures = Figures::of(&file).map_err(|damage| file.damaged(damage))?;
     let mut out = BufWriter::new(io::stdout().lock());
-    match look.json {
-        true => {
-            serde_json::to_writer_pretty(&mut out, &figures).map_err(io::Error::from)?;
-            writeln!(out)?;
-        }
-        false => text::write(&figures, &mut out, TerminalStyle::of_stdout())?,
+    if look.json {
+        serde_json::to_writer_pretty(&mut out, &figures).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        text::write(&figures, &mut out, TerminalStyle::of_stdout())?;
     }
     Ok(out.flush()?)
 }

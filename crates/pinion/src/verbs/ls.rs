@@ -13,9 +13,10 @@ use std::io::{self, BufWriter, Write};
 pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     let file = ArchiveFile::open(&look.file)?;
     let mut out = BufWriter::new(io::stdout().lock());
-    match look.json {
-        true => write_json(&file, &mut out)?,
-        false => write_text(&file, &mut out, TerminalStyle::of_stdout())?,
+    if look.json {
+        write_json(&file, &mut out)?;
+    } else {
+        write_text(&file, &mut out, TerminalStyle::of_stdout())?;
     }
     Ok(out.flush()?)
 }

@@ -60,12 +60,11 @@ pub(crate) fn run(publish: &Publish) -> Result<(), Failure> {
         ReleaseLocation::Here(path) => here(publish, path)?,
         ReleaseLocation::There(remote) => there(publish, remote)?,
     };
-    match publish.json {
-        true => {
-            let document = serde_json::to_string(&published).map_err(io::Error::from)?;
-            writeln!(io::stdout().lock(), "{document}")?;
-        }
-        false => tell(&published, TerminalStyle::of_stderr()),
+    if publish.json {
+        let document = serde_json::to_string(&published).map_err(io::Error::from)?;
+        writeln!(io::stdout().lock(), "{document}")?;
+    } else {
+        tell(&published, TerminalStyle::of_stderr());
     }
     Ok(())
 }
@@ -117,14 +116,13 @@ fn there(publish: &Publish, remote: &Remote) -> Result<Published, Failure> {
     let began = Instant::now();
     let shown = shown(&publish.file);
     let bar = Bar::new(publish.json);
-    let (file, bytes) = match publish.file == Path::new(STDIN) {
-        true => (stdin()?, None),
-        false => {
-            // Verified on this side already: a damaged archive need not be sent.
-            let (_, bytes, _) =
-                release_store::verified(archive_file::open(&publish.file)?, &shown, &bar)?;
-            (archive_file::open(&publish.file)?, Some(bytes))
-        }
+    let (file, bytes) = if publish.file == Path::new(STDIN) {
+        (stdin()?, None)
+    } else {
+        // Verified on this side already: a damaged archive need not be sent.
+        let (_, bytes, _) =
+            release_store::verified(archive_file::open(&publish.file)?, &shown, &bar)?;
+        (archive_file::open(&publish.file)?, Some(bytes))
     };
     let keep = publish.keep.to_string();
     let mut before = vec!["publish", "--json", "--keep", &keep];
@@ -164,10 +162,7 @@ fn stdin() -> Result<File, Failure> {
 
 /// Returns FILE for messages.
 fn shown(file: &Path) -> String {
-    match file == Path::new(STDIN) {
-        true => "stdin".to_owned(),
-        false => file.display().to_string(),
-    }
+    if file == Path::new(STDIN) { "stdin".to_owned() } else { file.display().to_string() }
 }
 
 fn tell(published: &Published, style: TerminalStyle) {

@@ -56,12 +56,11 @@ pub(crate) fn run(releases: &Releases) -> Result<(), Failure> {
         ReleaseLocation::There(remote) => there(releases, remote)?,
     };
     let mut out = io::stdout().lock();
-    match releases.json {
-        true => {
-            let document = serde_json::to_string(&listed).map_err(io::Error::from)?;
-            writeln!(out, "{document}")?;
-        }
-        false => write_text(&listed, &mut out, TerminalStyle::of_stdout())?,
+    if releases.json {
+        let document = serde_json::to_string(&listed).map_err(io::Error::from)?;
+        writeln!(out, "{document}")?;
+    } else {
+        write_text(&listed, &mut out, TerminalStyle::of_stdout())?;
     }
     Ok(())
 }

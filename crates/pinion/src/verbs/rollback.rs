@@ -37,12 +37,11 @@ pub(crate) fn run(rollback: &Rollback) -> Result<(), Failure> {
         ReleaseLocation::Here(path) => here(rollback, path)?,
         ReleaseLocation::There(remote) => there(rollback, remote)?,
     };
-    match rollback.json {
-        true => {
-            let document = serde_json::to_string(&done).map_err(io::Error::from)?;
-            writeln!(io::stdout().lock(), "{document}")?;
-        }
-        false => tell(&done, TerminalStyle::of_stderr()),
+    if rollback.json {
+        let document = serde_json::to_string(&done).map_err(io::Error::from)?;
+        writeln!(io::stdout().lock(), "{document}")?;
+    } else {
+        tell(&done, TerminalStyle::of_stderr());
     }
     Ok(())
 }

@@ -19,9 +19,10 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let name = look.file.to_string_lossy();
     let report = report.map_err(|error| anyhow!("{name}: {error}"))?;
-    match look.json {
-        true => writeln!(out, "{}", document(&name, &report))?,
-        false => write_text(&mut out, &name, &report, mapping.bytes().len() as u64)?,
+    if look.json {
+        writeln!(out, "{}", document(&name, &report))?;
+    } else {
+        write_text(&mut out, &name, &report, mapping.bytes().len() as u64)?;
     }
     if report.is_sound() { Ok(()) } else { Err(Failure::Told) }
 }
@@ -58,11 +59,10 @@ fn write_text(out: &mut impl Write, name: &str, report: &Report, bytes: u64) -> 
         entries => format!("{} entries", count(entries)),
     };
     let what = format!("{entries} in {}", size(bytes));
-    match report.is_sound() {
-        true => {
-            writeln!(out, "{name}: {}, {what}", style.green("sound"))?;
-            writeln!(out, "digest {}", report.digest)
-        }
-        false => writeln!(out, "{name}: {}, {what} could be read", style.red("damaged")),
+    if report.is_sound() {
+        writeln!(out, "{name}: {}, {what}", style.green("sound"))?;
+        writeln!(out, "digest {}", report.digest)
+    } else {
+        writeln!(out, "{name}: {}, {what} could be read", style.red("damaged"))
     }
 }

@@ -62,9 +62,8 @@ fn set_info(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let is_plain = value.iter().all(u8::is_ascii_graphic);
     let text = String::from_utf8_lossy(value).into_owned();
     let set = |is_library: bool| {
-        call.client.info.set_names(|names| match is_library {
-            true => names.library = text,
-            false => names.library_version = text,
+        call.client.info.set_names(|names| {
+            if is_library { names.library = text } else { names.library_version = text }
         });
     };
     match call.argument(2).to_ascii_uppercase().as_slice() {

@@ -71,9 +71,10 @@ impl Part {
         while self.response.body.len() < bytes && !self.is_over {
             self.is_over = !wait(receive_some(&mut self.receiver, &mut self.response))??;
         }
-        match self.is_over && !self.response.has_final_head() {
-            true => Err(malformed("§4.1: no head")),
-            false => Ok(&self.response.body),
+        if self.is_over && !self.response.has_final_head() {
+            Err(malformed("§4.1: no head"))
+        } else {
+            Ok(&self.response.body)
         }
     }
 

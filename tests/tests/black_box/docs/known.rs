@@ -189,9 +189,10 @@ fn chores() -> String {
     let mut sources = String::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
-            match entry.path().is_dir() {
-                true => folders.push(entry.path()),
-                false => sources += &fs::read_to_string(entry.path()).expect("a source file"),
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+            } else {
+                sources += &fs::read_to_string(entry.path()).expect("a source file");
             }
         }
     }

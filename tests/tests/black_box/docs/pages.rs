@@ -75,10 +75,7 @@ pub(crate) fn all_response(document: &Path, site: &Path) -> usize {
 fn collect(folder: &Path, above: &str, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
         let path = format!("{above}/{}", entry.file_name().to_str().expect("a name in UTF-8"));
-        match entry.path().is_dir() {
-            true => collect(&entry.path(), &path, found),
-            false => found.push(path),
-        }
+        if entry.path().is_dir() { collect(&entry.path(), &path, found) } else { found.push(path) }
     }
 }
 

@@ -255,9 +255,10 @@ impl Bench {
 
 /// Removes a file if it exists.
 fn remove(path: &Path) -> Result<()> {
-    match path.exists() {
-        true => fs::remove_file(path).with_context(|| path.display().to_string()),
-        false => Ok(()),
+    if path.exists() {
+        fs::remove_file(path).with_context(|| path.display().to_string())
+    } else {
+        Ok(())
     }
 }
 

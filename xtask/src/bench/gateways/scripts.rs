@@ -22,10 +22,7 @@ const GOAL_MIB: f64 = 8.0;
 /// Measures, and returns the report and the data.
 pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
     let own = place.pinion(1, Scripts::OnCore)?;
-    let other = match place.is_root() {
-        true => Some(place.pinion(1, Scripts::OnCoreAsOther)?),
-        false => None,
-    };
+    let other = if place.is_root() { Some(place.pinion(1, Scripts::OnCoreAsOther)?) } else { None };
     let (mut bare, mut as_own, mut as_other) = (Vec::new(), Vec::new(), Vec::new());
     // The first one warms up.
     for round in 0..=rounds {

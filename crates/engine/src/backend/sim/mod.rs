@@ -544,9 +544,10 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         let client = self.entries[slot as usize].socket.as_ref()?.client;
         let state = self.network.0.borrow();
         let connection = &state.connections[client.0];
-        Some(match connection.options.local {
-            true => u64::MAX - connection.to_client.len() as u64,
-            false => connection.acknowledged,
+        Some(if connection.options.local {
+            u64::MAX - connection.to_client.len() as u64
+        } else {
+            connection.acknowledged
         })
     }
 

@@ -90,12 +90,13 @@ impl Uring {
         entry.receiving = true;
         let data = user_data(Op::Receive, entry.generation, slot);
         let fd = Fd(fd.as_raw_fd());
-        let receive = match std::mem::take(&mut entry.fresh) {
-            true => opcode::Recv::new(fd, std::ptr::null_mut(), 0)
+        let receive = if std::mem::take(&mut entry.fresh) {
+            opcode::Recv::new(fd, std::ptr::null_mut(), 0)
                 .buf_group(GROUP)
                 .build()
-                .flags(squeue::Flags::BUFFER_SELECT),
-            false => opcode::RecvMulti::new(fd, GROUP).build(),
+                .flags(squeue::Flags::BUFFER_SELECT)
+        } else {
+            opcode::RecvMulti::new(fd, GROUP).build()
         };
         self.push(&receive.user_data(data));
     }

@@ -111,10 +111,11 @@ impl Uring {
         let slot = self.tenant(data)?;
         let entry = &mut self.entries[slot as usize];
         entry.polling = false;
-        match entry.closing {
-            true => self.release_if_quiet(slot),
+        if entry.closing {
+            self.release_if_quiet(slot)
+        } else {
             // A socket that failed is writable as well: the next send returns the error.
-            false => Some(Completion::Writable { slot }),
+            Some(Completion::Writable { slot })
         }
     }
 

@@ -30,9 +30,8 @@ pub(crate) fn check(fields: &Fields<'_>, head: &Result<RequestHead<'_>, Rejected
     }
     let Ok(head) = head else { return };
     let is_websocket = |token: &Vec<u8>| token.eq_ignore_ascii_case(b"websocket");
-    let expected = protocol.first().map(|token| match is_websocket(token) {
-        true => TunnelProtocol::WebSocket,
-        false => TunnelProtocol::Other,
+    let expected = protocol.first().map(|token| {
+        if is_websocket(token) { TunnelProtocol::WebSocket } else { TunnelProtocol::Other }
     });
     assert_eq!(head.protocol, expected);
     if is_extended {

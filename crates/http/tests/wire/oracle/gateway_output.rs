@@ -290,9 +290,10 @@ fn head_event(lines: &[&[u8]], max: usize) -> Result<Event, CgiError> {
         (None, Some(path)) if path.starts_with(b"/") && !path.starts_with(b"//") => {
             // The permitted bytes of a target are checked elsewhere.
             let is_target = pinion_http::target::Target::parse(Method::Get, path).is_ok();
-            return match is_target {
-                true => Ok(Event::LocalRedirect(path.to_vec())),
-                false => Err(CgiError::Location),
+            return if is_target {
+                Ok(Event::LocalRedirect(path.to_vec()))
+            } else {
+                Err(CgiError::Location)
             };
         }
         (None, Some(b"")) => return Err(CgiError::Location),

@@ -144,11 +144,12 @@ impl SiteGeneration {
 #[cold]
 fn report_refused(generation: &Generation, problem: &ScriptProblem, has_earlier: bool) {
     let what = generation.program().map_or("a script", SiteProgram::name);
-    match has_earlier {
-        true => stderr::line(format_args!(
+    if has_earlier {
+        stderr::line(format_args!(
             "pinion: cannot reload {what} in one worker, keeping the previous version"
-        )),
-        false => stderr::line(format_args!("pinion: cannot start {what} in one worker")),
+        ));
+    } else {
+        stderr::line(format_args!("pinion: cannot start {what} in one worker"));
     }
     stderr::line(format_args!("pinion: {problem}"));
     for line in problem.stack() {

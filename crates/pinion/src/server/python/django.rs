@@ -49,9 +49,8 @@ impl DjangoFolders {
             command.uid(identity.uid).gid(identity.gid);
         }
         let output = program_output(&mut command, DJANGO_TIMEOUT, DJANGO_RESPONSE_MAX_BYTES);
-        let output = output.and_then(|(status, output)| match status.success() {
-            true => Ok(output),
-            false => Err(anyhow!("{status}; the error is above")),
+        let output = output.and_then(|(status, output)| {
+            if status.success() { Ok(output) } else { Err(anyhow!("{status}; the error is above")) }
         });
         let output = output.map_err(|error| {
             anyhow!(

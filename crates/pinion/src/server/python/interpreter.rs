@@ -20,13 +20,14 @@ const OF_ENVIRONMENT: &str = "bin/python3";
 pub(crate) fn find(named: Option<&Path>, folder: &Path) -> anyhow::Result<PathBuf> {
     if let Some(named) = named {
         let program = if named.is_dir() { named.join(OF_ENVIRONMENT) } else { named.to_owned() };
-        return match program.is_file() {
-            true => Ok(program),
-            false => Err(anyhow!(
+        return if program.is_file() {
+            Ok(program)
+        } else {
+            Err(anyhow!(
                 "there is no Python interpreter {}; name another one, or a virtual environment, \
-                 with the key python",
+             with the key python",
                 program.display()
-            )),
+            ))
         };
     }
     let active = env::var_os("VIRTUAL_ENV").map(PathBuf::from);

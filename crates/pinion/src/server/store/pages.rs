@@ -88,9 +88,10 @@ impl StoreMount {
 impl fmt::Display for StoreMount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let prefix = String::from_utf8_lossy(&self.prefix);
-        match self.prefix.is_empty() {
-            true => f.write_str("the store"),
-            false => write!(f, "the store, with keys that begin with {:?}", prefix.as_ref()),
+        if self.prefix.is_empty() {
+            f.write_str("the store")
+        } else {
+            write!(f, "the store, with keys that begin with {:?}", prefix.as_ref())
         }
     }
 }

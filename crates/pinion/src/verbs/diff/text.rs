@@ -13,9 +13,12 @@ pub(super) fn write(
     out: &mut impl Write,
     style: TerminalStyle,
 ) -> Result<Totals, Failure> {
-    let totals = sides.each(|found| match found.follows || found.class == Class::Touched {
-        true => Ok(()),
-        false => line(sides, found, out, style),
+    let totals = sides.each(|found| {
+        if found.follows || found.class == Class::Touched {
+            Ok(())
+        } else {
+            line(sides, found, out, style)
+        }
     })?;
     for built_in in rules::built_in(sides) {
         writeln!(out, "{} {}", style.yellow("~"), built_in.responses)?;

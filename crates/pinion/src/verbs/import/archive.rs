@@ -19,12 +19,11 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
     let output = import.output();
     let output = output.ok_or_else(|| {
         let is_archive = import.file.extension().is_some_and(|extension| extension == "cdb");
-        Failure::usage(match is_archive {
-            true => "say where the archive goes: -o site.pinion",
-            false => {
-                "the name of the file says what it is: .cdb an archive of kawipiko, which needs \
-                 -o site.pinion; .json a configuration of NGINX Unit; .ini one of uWSGI"
-            }
+        Failure::usage(if is_archive {
+            "say where the archive goes: -o site.pinion"
+        } else {
+            "the name of the file says what it is: .cdb an archive of kawipiko, which needs \
+             -o site.pinion; .json a configuration of NGINX Unit; .ini one of uWSGI"
         })
     })?;
     let options = build_options::options(&import.content, Options::new)?;

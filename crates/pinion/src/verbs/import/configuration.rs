@@ -50,9 +50,10 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
     } else {
         report(import, output, &converted.draft, TerminalStyle::of_stderr());
     }
-    match converted.draft.leftovers().iter().any(|leftover| leftover.opens) {
-        true => Err(Failure::Told),
-        false => Ok(()),
+    if converted.draft.leftovers().iter().any(|leftover| leftover.opens) {
+        Err(Failure::Told)
+    } else {
+        Ok(())
     }
 }
 

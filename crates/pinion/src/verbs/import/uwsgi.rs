@@ -302,9 +302,10 @@ impl Gathered {
         let protocol = self.protocol.take();
         let is_http = protocol.as_ref().is_some_and(|(protocol, _)| protocol == "http");
         for (address, line) in std::mem::take(&mut self.sockets) {
-            match is_http {
-                true => self.listens(&address, "address"),
-                false => self.other_socket("socket", line.to_string()),
+            if is_http {
+                self.listens(&address, "address");
+            } else {
+                self.other_socket("socket", line.to_string());
             }
         }
         if let Some((protocol, line)) = protocol.filter(|_| !is_http) {

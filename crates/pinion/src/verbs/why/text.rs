@@ -118,9 +118,10 @@ fn about_rule(rule: &RuleShown, width: usize) -> Vec<String> {
         (Some(file), Some(line)) => format!("{}:{line}", shown(file.as_bytes())),
         _ => return vec![text],
     };
-    match place.chars().count() + 2 + text.chars().count() <= width {
-        true => vec![format!("{place}  {text}")],
-        false => vec![place, text],
+    if place.chars().count() + 2 + text.chars().count() <= width {
+        vec![format!("{place}  {text}")]
+    } else {
+        vec![place, text]
     }
 }
 
@@ -169,9 +170,10 @@ fn headers(all: &Explanation, out: &mut impl Write, style: TerminalStyle) -> io:
     for (line, source) in rows {
         let width = line.chars().count().max(widest);
         let fits = width + 2 + source.chars().count() <= WIDTH;
-        match fits {
-            true => writeln!(out, "{line:widest$}  {}", style.dim(source))?,
-            false => writeln!(out, "{line}\n      {}", style.dim(source))?,
+        if fits {
+            writeln!(out, "{line:widest$}  {}", style.dim(source))?;
+        } else {
+            writeln!(out, "{line}\n      {}", style.dim(source))?;
         }
     }
     Ok(())

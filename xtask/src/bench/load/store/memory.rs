@@ -54,9 +54,10 @@ fn memory_of_keys(shop: &Workshop, server: StoreServer, expires: bool) -> Result
         for number in first..first + BATCH {
             let key = format!("{number:016}");
             let key = key.as_bytes();
-            match expires {
-                true => super::add_command(&mut commands, &[b"SET", key, key, b"EX", b"100000"]),
-                false => super::add_command(&mut commands, &[b"SET", key, key]),
+            if expires {
+                super::add_command(&mut commands, &[b"SET", key, key, b"EX", b"100000"]);
+            } else {
+                super::add_command(&mut commands, &[b"SET", key, key]);
             }
         }
         super::send(started.address(), &commands, BATCH)?;

@@ -200,13 +200,14 @@ fn python(application: &Application<'_>, path: &str, mount: &mut DraftTable) -> 
 
 /// Returns the note that an application without a prefix does not get the whole path of a request.
 fn whole_path(path: &str, is_asgi: bool) -> String {
-    let (names, wrapper) = match is_asgi {
-        true => ("as root_path", "scope[\"root_path\"] = \"\""),
-        false => (
+    let (names, wrapper) = if is_asgi {
+        ("as root_path", "scope[\"root_path\"] = \"\"")
+    } else {
+        (
             "as SCRIPT_NAME, not as a part of PATH_INFO",
             "environ[\"PATH_INFO\"] = environ[\"SCRIPT_NAME\"] + environ[\"PATH_INFO\"]; \
-             environ[\"SCRIPT_NAME\"] = \"\"",
-        ),
+         environ[\"SCRIPT_NAME\"] = \"\"",
+        )
     };
     format!(
         "there is no prefix = {0}: the application gets {0} {names}; if its routes begin with {0}, \

@@ -78,13 +78,12 @@ pub(super) fn tables(
         DraftLine::Key(..) => None,
     });
     let reasons: Vec<String> = reasons.take(REASONS_MAX).collect();
-    Err(match reasons.is_empty() {
-        true => "nothing that a listener passes to can be carried: no Python or PHP application, \
-                 folder or server"
-            .to_owned(),
-        false => {
-            format!("nothing that a listener passes to can be carried: {}", reasons.join("; "))
-        }
+    Err(if reasons.is_empty() {
+        "nothing that a listener passes to can be carried: no Python or PHP application, \
+         folder or server"
+            .to_owned()
+    } else {
+        format!("nothing that a listener passes to can be carried: {}", reasons.join("; "))
     })
 }
 

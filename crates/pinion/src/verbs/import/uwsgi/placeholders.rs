@@ -126,11 +126,12 @@ impl Placeholders {
             }
         }
         replaced.push_str(rest);
-        match replaced.len() > EXPANDED_MAX_BYTES {
-            true => Err(Missing::new(format!(
+        if replaced.len() > EXPANDED_MAX_BYTES {
+            Err(Missing::new(format!(
                 "is longer than {EXPANDED_MAX_BYTES} bytes, and was not carried"
-            ))),
-            false => Ok(replaced),
+            )))
+        } else {
+            Ok(replaced)
         }
     }
 
