@@ -1,7 +1,7 @@
 //! The import of a kawipiko archive: the resulting archive is correct, or there is none.
 #![no_main]
 
-#[path = "../../crates/build/tests/build/import_law.rs"]
+#[path = "../../crates/builder/tests/build/import_law.rs"]
 mod law;
 #[path = "../../crates/kawipiko/tests/archives/make.rs"]
 mod make;

@@ -3,7 +3,7 @@
 
 #[path = "../../crates/archive/tests/archive/edits.rs"]
 mod edits;
-#[path = "../../crates/build/tests/build/previous_law.rs"]
+#[path = "../../crates/builder/tests/build/previous_law.rs"]
 mod law;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| law::check(data));

@@ -1,6 +1,6 @@
 //! `cargo xtask fingerprints`: the files that public tools write, and which of them have names with
 //! a hash of their content. The build is compared with these lists
-//! (crates/build/tests/fingerprints).
+//! (crates/builder/tests/fingerprints).
 
 use crate::nextest::{self, Selection};
 use crate::{node, process, python, workspace};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The test that reads the lists.
-const TEST: &str = "package(pinion-build) & test(lists_of_public_tools)";
+const TEST: &str = "package(pinion-builder) & test(lists_of_public_tools)";
 
 /// Renews the lists.
 pub(crate) fn renew() -> Result<()> {
@@ -26,7 +26,7 @@ pub(crate) fn test() -> Result<()> {
 
 /// Returns the folder of the lists and of the sources that produce them.
 fn lists() -> PathBuf {
-    workspace::root().join("crates/build/tests/fingerprints")
+    workspace::root().join("crates/builder/tests/fingerprints")
 }
 
 fn make(out: &Path) -> Result<()> {

@@ -25,7 +25,7 @@ const GENERATORS: &[Generator] = &[
 ];
 
 /// The media types by extension, made of the database `mime-db`.
-const MEDIA_TABLE: &str = "crates/build/src/media/table.rs";
+const MEDIA_TABLE: &str = "crates/builder/src/media/table.rs";
 
 /// Writes all generated files, or checks them.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
@@ -49,13 +49,13 @@ pub(crate) fn check() -> Result<()> {
 
 fn media_table() -> Result<String> {
     let database = workspace::target().join("node/node_modules/mime-db");
-    let script = workspace::root().join("crates/build/media/generate.py");
+    let script = workspace::root().join("crates/builder/media/generate.py");
     process::output(Command::new("python3").arg(script).arg(database))
 }
 
 fn write_media_table() -> Result<()> {
     fs::write(workspace::root().join(MEDIA_TABLE), media_table()?).context(MEDIA_TABLE)?;
-    process::run(&mut process::cargo(&["fmt", "--package", "pinion-build"]))
+    process::run(&mut process::cargo(&["fmt", "--package", "pinion-builder"]))
 }
 
 fn check_media_table() -> Result<()> {

@@ -84,8 +84,8 @@ impl ScriptResponse {
         }
         if self.lines.len() + name.len() + value.len() + 4 > RESPONSE_FIELDS_MAX_BYTES {
             return Err(format!(
-                "the headers of a response have at most {RESPONSE_FIELDS_MAX_BYTES} bytes; set fewer \
-                 or shorter ones"
+                "the headers of a response have at most {RESPONSE_FIELDS_MAX_BYTES} bytes; set \
+                 fewer or shorter ones"
             ));
         }
         self.has_type |= name.eq_ignore_ascii_case(b"content-type");

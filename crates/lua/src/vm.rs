@@ -98,7 +98,7 @@ pub(crate) struct Vm {
     /// Whether it is a program at the command line.
     is_program: bool,
     lua: Lua,
-    /// The body of the coroutines that response requests.
+    /// The body of the coroutines that respond to requests.
     strand: Function,
     idle: RefCell<Vec<Coroutine>>,
     host: Rc<Host>,

@@ -4,7 +4,7 @@ use crate::calendar;
 use crate::failure::Failure;
 use crate::settings::BuildSettings;
 use anyhow::anyhow;
-use pinion_build::{BuildError, Occupant, Options};
+use pinion_builder::{BuildError, Occupant, Options};
 use pinion_http::date::UnixSeconds;
 use std::time::SystemTime;
 

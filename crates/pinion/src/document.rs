@@ -5,7 +5,7 @@ use crate::control::protocol::ServerCommand;
 use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::source::CONFIGURATION;
-use pinion_build::{CodeError, FileProblem, RuleError};
+use pinion_builder::{CodeError, FileProblem, RuleError};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write as _};
 use std::path::Path;

@@ -3,7 +3,7 @@
 
 use crate::config::ConfigFault;
 use crate::terminal::counted;
-use pinion_build::{CodeError, FileProblem, RuleError};
+use pinion_builder::{CodeError, FileProblem, RuleError};
 use pinion_engine::stderr;
 use pinion_lua::problem::ScriptProblem as LuaProblem;
 use std::fmt::Write as _;
@@ -49,7 +49,7 @@ impl Failure {
     /// Returns the failure of a build for a server: with its files as they lie on the disk below
     /// `source`, and with the host of the site, if there is one.
     pub(crate) fn of_site(mut self, source: &Path, host: Option<&str>) -> Self {
-        let in_place = |file: &mut PathBuf| *file = pinion_build::in_place(source, file);
+        let in_place = |file: &mut PathBuf| *file = pinion_builder::in_place(source, file);
         match &mut self {
             Self::Rules(errors) => errors.iter_mut().for_each(|error| in_place(&mut error.file)),
             Self::Problems(problems) | Self::UnreadRules(problems) => {
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn what_stopped_a_build_names_the_flags_to_go_on() {
         let file = || "a".into();
-        let problem = || FileProblem { path: file(), reason: pinion_build::Reason::Pipe };
+        let problem = || FileProblem { path: file(), reason: pinion_builder::Reason::Pipe };
         let rule = RuleError { file: file(), line: 1, column: 1, expected: "b".to_owned() };
         for (failure, expected) in [
             (Failure::Problems(vec![problem()]), "correct it, or leave it out with --exclude or"),
@@ -317,7 +317,7 @@ mod tests {
             expected: "b".to_owned(),
         };
         let problem =
-            || FileProblem { path: "_headers".into(), reason: pinion_build::Reason::Pipe };
+            || FileProblem { path: "_headers".into(), reason: pinion_builder::Reason::Pipe };
         let source = Path::new("/srv/a");
         for (failure, file) in [
             (Failure::Rules(vec![rule("_redirects")]), "/srv/a/_redirects:1:2: expected b"),

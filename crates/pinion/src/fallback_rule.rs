@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use anyhow::anyhow;
 use pinion_archive::layout::FILE_PREFIX;
 use pinion_archive::{Archive, Damage};
-use pinion_build::rules::archived_rules::KeptRules;
+use pinion_builder::rules::archived_rules::KeptRules;
 use std::path::Path;
 
 /// Checks that an archive leaves something for the server of the mount `/`. `path` is its file.

@@ -2,7 +2,7 @@
 //! keep.
 
 use crate::terminal::{count, counted};
-use pinion_build::{Examined, Fingerprinted, Summary, is_script_source};
+use pinion_builder::{Examined, Fingerprinted, Summary, is_script_source};
 use std::path::{Path, PathBuf};
 
 /// Paths that are left out and named; more are counted.

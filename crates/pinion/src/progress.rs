@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::terminal::{count, size};
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pinion_build::Progress;
+use pinion_builder::Progress;
 use pinion_engine::signals;
 use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};

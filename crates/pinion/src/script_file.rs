@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use pinion_archive::Archive;
-use pinion_build::CodeError;
+use pinion_builder::CodeError;
 use pinion_engine::clock::Now;
 use pinion_jobs::folders::{FolderAt, Folders};
 use pinion_lua::program::SiteProgram;
@@ -78,7 +78,7 @@ pub(crate) fn alone(path: &Path, allowance: Allowance) -> Result<SiteProgram, Fa
 /// # Errors
 /// [`Failure::Usage`]: one line with the folder that cannot be opened.
 pub(crate) fn folders(named: &[FolderAt]) -> Result<Folders, Failure> {
-    let opened = Folders::open(named, pinion_build::file_type);
+    let opened = Folders::open(named, pinion_builder::file_type);
     opened.map_err(|why| Failure::usage(format!("--lua-folder: {why}")))
 }
 

@@ -357,7 +357,7 @@ fn row(name: &'static str) -> &'static Directive {
 mod tests {
     use super::*;
     use crate::command_line::{self, ParsedCommand};
-    use pinion_build::CodingLevel;
+    use pinion_builder::CodingLevel;
     use std::ffi::OsString;
 
     fn settings(line: &str) -> Result<Settings, Failure> {

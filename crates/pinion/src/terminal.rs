@@ -2,7 +2,7 @@
 //! counts in a form people read.
 
 use anstyle::{AnsiColor, Style};
-pub(crate) use pinion_build::number_format::{count, percent, size};
+pub(crate) use pinion_builder::number_format::{count, percent, size};
 use std::fmt::Display;
 use std::io::IsTerminal;
 

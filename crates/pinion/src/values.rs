@@ -9,7 +9,7 @@ use crate::settings::{
     AltSvc, CanonicalHost, LiveFolder, PythonApplicationFlag, ScriptFolderFlag, SentFolder, Spoken,
 };
 use crate::settings::{ProgramFile, SecretFile};
-use pinion_build::{CodingEffort, CodingsFor, NamedCoding};
+use pinion_builder::{CodingEffort, CodingsFor, NamedCoding};
 use pinion_client::certificate_pin::{CertificatePin, PinError};
 use pinion_client::client_tls::ServerTrust;
 use pinion_client::ip_network::{IpNetwork, IpNetworkError};
@@ -64,7 +64,7 @@ pub(crate) fn codings(text: &str) -> Result<Vec<NamedCoding>, String> {
     if text.is_empty() {
         return Err(format!("is empty: {}", Kind::Codings.bounds()));
     }
-    pinion_build::parse_codings(text).map_err(|error| error.to_string())
+    pinion_builder::parse_codings(text).map_err(|error| error.to_string())
 }
 
 /// Reads `*.svg=br:11`: a pattern and the codings of the paths that it matches.
@@ -556,7 +556,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinion_build::Method;
+    use pinion_builder::Method;
 
     const SECONDS: Kind = Kind::Number { min: 1, max: 60, unit: "seconds" };
 

@@ -2,8 +2,8 @@
 //! path than that of the request: errors, the response to OPTIONS, redirects by patterns and
 //! between slash forms, and pages that are sent for other paths.
 //!
-//! A rule has the same effect as in a build (`pinion_build`), which has changed the fields of each
-//! entry for its own path. A test compares both with a plain implementation of the rules
+//! A rule has the same effect as in a build (`pinion_builder`), which has changed the fields of
+//! each entry for its own path. A test compares both with a plain implementation of the rules
 //! (`crates/pinion/tests/rules`).
 
 use pinion_archive::limits::{PATH_MAX_BYTES, RULES_MAX, SHARED_VARIANT_MAX_BYTES};

@@ -44,7 +44,7 @@ pub struct Route {
     pub media: &'static str,
 }
 
-/// The files that response requests, by request: no two pages may answer the same one.
+/// The files that respond to requests, by request: no two pages may answer the same one.
 #[derive(Debug, Default)]
 pub struct Routes(BTreeMap<(&'static str, String), String>);
 

@@ -25,7 +25,7 @@ const PROPERTY_CASES: u32 = 10_000;
 /// The number of cases where a case is the build of a whole site.
 const SITE_CASES: u32 = 1_000;
 /// A filter for the packages that have such properties.
-const SITE_BUILDERS: &str = "package(pinion) | package(pinion-build)";
+const SITE_BUILDERS: &str = "package(pinion) | package(pinion-builder)";
 /// Seeds for each run of the simulator.
 const SIMULATOR_SEEDS: u32 = 20_000;
 /// Seconds for each fuzz target.

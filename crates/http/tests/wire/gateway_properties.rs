@@ -151,7 +151,11 @@ proptest! {
         is_length_known: bool,
     ) {
         let content = pieces.concat();
-        let length = if is_length_known { RequestContent::Length(content.len() as u64) } else { RequestContent::Chunked };
+        let length = if is_length_known {
+            RequestContent::Length(content.len() as u64)
+        } else {
+            RequestContent::Chunked
+        };
         let pairs: Vec<(&[u8], &[u8])> =
             variables.iter().map(|(name, value)| (&name[..], &value[..])).collect();
         let (mut out, mut written) = write(&pairs, length).unwrap();

@@ -53,7 +53,7 @@ pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 /// Compiles the pages among some files.
 ///
 /// # Errors
-/// Returns the first error of one of them, or of two that response the same requests.
+/// Returns the first error of one of them, or of two that respond to the same requests.
 pub(crate) fn compiled(
     files: &Files,
     names: &SourceNames,

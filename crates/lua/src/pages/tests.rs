@@ -172,7 +172,7 @@ fn large_pages_go_out_while_they_are_made() {
         "<?lu for n = 1, 3000 do write(n, nil) write(' ' .. ('x'):rep(90) .. '\\n') end ?>";
     let shown = TestSite::new(&[("/x.dyn.txt", written)]).get("/x.txt").expect("shown");
     assert!(shown.body == expected && shown.sent.len() >= 3, "{:?}", shown.sent);
-    // Whoever is to change the page has all of it.
+    // The function that changes the page gets all of it.
     let changed = format!("<?lu post_render(function(page) return #page .. '' end) ?>{lines}");
     let shown = TestSite::new(&[("/x.dyn.txt", &changed)]).get("/x.txt").expect("shown");
     assert_eq!((shown.body, shown.sent), (expected.len().to_string(), vec![]));
@@ -417,7 +417,7 @@ fn what_cannot_run_around_pages_is_refused() {
     }
 }
 
-/// A name that nobody has declared is an error, not nothing.
+/// A name that was never declared is an error, not nil.
 #[test]
 fn a_misspelt_name_is_told_by_its_line() {
     let main = "known = 'global' flag = false";

@@ -145,7 +145,7 @@ const SPECIAL: &[&str] = &[
     "%f[%w]", "%f[%z]", "%f", "$", "^", "%0", "%",
 ];
 
-/// What stands in a pattern: text, and whether it repeats.
+/// Generates a piece of a pattern: its text, and whether it repeats.
 fn piece() -> impl Strategy<Value = (Vec<u8>, bool)> {
     let repeated = (once(), proptest::sample::select(b"*+-?".as_slice()));
     let special = proptest::sample::select(SPECIAL);

@@ -21,7 +21,7 @@ fn why(lua: &Lua, expression: &str) -> String {
     let code = format!("return pcall(function() local given = {expression} return given end)");
     let (ok, why) = lua.load(code).set_name("=script").eval::<(bool, Value)>().expect("ran");
     assert!(!ok, "{expression} gave {why:?}");
-    // Whoever looks for words in it, or puts it together with others, needs a string.
+    // Handlers search and concatenate the error, for which it has to be a string.
     why.as_string().unwrap_or_else(|| panic!("{expression}: {why:?}")).to_string_lossy()
 }
 

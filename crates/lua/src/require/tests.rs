@@ -83,7 +83,7 @@ fn the_modules_of_large_sites_are_not_all_named() {
     }
 }
 
-/// A module that has failed is tried again, and one that waits holds up nobody.
+/// A module that has failed is tried again, and one that waits delays no other.
 #[test]
 fn a_module_that_fails_is_not_for_ever_lost() {
     let files = [

@@ -158,7 +158,7 @@ fn a_path_is_below_a_prefix_by_whole_segments() {
     }
 }
 
-/// Whether one pattern matches, by itself, and how good it is: smaller is better.
+/// Returns the rank of a pattern that matches, without the others: smaller is better.
 fn matches_alone(pattern: &str, path: &str) -> Option<Vec<u8>> {
     let mut rank = Vec::new();
     let mut rest = Some(&path[1..]);
@@ -184,7 +184,7 @@ fn matches_alone(pattern: &str, path: &str) -> Option<Vec<u8>> {
 }
 
 proptest! {
-    /// The tree finds what trying each pattern by itself finds.
+    /// The tree finds the same pattern as trying each of them alone.
     #[test]
     fn the_tree_agrees_with_a_list(
         patterns in prop::collection::vec(

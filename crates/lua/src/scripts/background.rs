@@ -24,7 +24,7 @@ pub(super) struct Background {
     pub(super) timers: Timers,
     /// Requests that can go on and have not been notified, because the queue had no room.
     pub(super) unnotified: Vec<Address>,
-    /// The VMs that response requests now, and the retired VMs, oldest first.
+    /// The VMs that respond to requests now, and the retired VMs, oldest first.
     pub(super) current: Vec<Weak<Vm>>,
     pub(super) retired: VecDeque<Weak<Vm>>,
     /// Whether the server stops, so that no schedule runs any more.

@@ -323,7 +323,7 @@ mod tests {
         lua.create_thread(nothing).expect("a coroutine")
     }
 
-    /// All that comes of a request counts as one, whoever has begun it and whoever has ended.
+    /// All tasks that a request has led to count together, whichever of them began others or ended.
     #[test]
     fn what_comes_of_one_origin_has_one_bound() {
         for kind in [WorkKind::Spawn, WorkKind::Gather, WorkKind::Cached] {
@@ -347,7 +347,7 @@ mod tests {
             assert_eq!(begun, 100, "{kind:?}");
             assert!(tasks.spawn(request, kind).is_none());
             assert!(tasks.spawn(other, kind).is_some());
-            // What belongs to nobody, such as a run of a schedule, is an origin itself.
+            // A task without an origin, such as a run of a schedule, is an origin itself.
             let run = tasks.spawn(TaskId::NONE, WorkKind::Every).expect("a run");
             assert!(tasks.spawn(run, kind).is_some());
         }

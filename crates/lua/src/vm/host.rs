@@ -228,8 +228,8 @@ fn new_table(lua: &Lua) -> Result<Function> {
     Ok(new_table)
 }
 
-/// Installs the runtime in a VM: the body of the coroutines that response requests, and the functions
-/// that other parts written in Lua need.
+/// Installs the runtime in a VM: the body of the coroutines that respond to requests, and the
+/// functions that other parts written in Lua need.
 pub(super) fn install(
     lua: &Lua,
     host: &Rc<Host>,

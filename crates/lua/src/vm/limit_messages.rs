@@ -229,7 +229,7 @@ impl Vm {
 mod tests {
     use super::*;
 
-    /// Whoever meets a limit reads which one it is, its value, and what raises it.
+    /// The message of each limit names it, its value, and the way to raise it.
     #[test]
     fn every_limit_names_its_value_and_what_raises_it() {
         let allowance = Allowance {

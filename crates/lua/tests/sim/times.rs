@@ -80,7 +80,10 @@ fn taken_slowly(stage: &mut Stage<true>, mut talk: Talk) -> (Heard, u64) {
 
 /// Returns whether a response with this many bytes of content has arrived.
 fn is_whole(heard: &Heard, bytes: usize) -> bool {
-    matches!(heard, Heard::Response(response) if response.status == 200 && response.body.len() == bytes)
+    matches!(
+        heard,
+        Heard::Response(response) if response.status == 200 && response.body.len() == bytes
+    )
 }
 
 /// A script that is replaced meanwhile does not affect the response.

@@ -28,7 +28,7 @@ use crate::settings::{
     BuildSettings, CanonicalHost, CertificateFiles, Certificates, ListenKind, LogTarget, Serve,
 };
 use crate::source::ServedSource;
-use pinion_build::{BuildError, CodeError, Examined, FileProblem, Globs, Options, RuleError};
+use pinion_builder::{BuildError, CodeError, Examined, FileProblem, Globs, Options, RuleError};
 use pinion_engine::tls::certificates::Certificate;
 use pinion_lua::script_quotas::Allowance;
 use pinion_lua::site::ScriptSite;
@@ -178,8 +178,8 @@ pub(crate) fn examine_folder(
     allowance: Allowance,
     mounts: Option<&Mounts>,
 ) -> Result<Said, Vec<ConfigFault>> {
-    let in_place = |file: &Path| pinion_build::in_place(folder, file);
-    match pinion_build::examine(folder, options) {
+    let in_place = |file: &Path| pinion_builder::in_place(folder, file);
+    match pinion_builder::examine(folder, options) {
         Ok(examined) => {
             let Examined { skipped, excluded, .. } = &examined;
             let unrun = mounts.and_then(|mounts| first_unrun(skipped, excluded, mounts));
@@ -235,7 +235,7 @@ pub(crate) fn examine_folder(
 
 /// Returns the syntax errors in the Lua files of a folder that cannot be built.
 fn syntax_errors(folder: &Path, options: &Options) -> Vec<ConfigFault> {
-    let scripts = pinion_build::scripts(folder, options);
+    let scripts = pinion_builder::scripts(folder, options);
     let wrong = script_file::syntax_errors(folder, &scripts);
     wrong.iter().map(|reason| of_code(folder, reason)).collect()
 }

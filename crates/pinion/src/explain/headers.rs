@@ -2,7 +2,7 @@
 
 use super::explanation::{FileLine, HeaderShown, HeaderSource, RemovedHeader};
 use super::rule_lines::RuleLines;
-use pinion_build::rules::archived_rules::FieldLine;
+use pinion_builder::rules::archived_rules::FieldLine;
 use pinion_http::page::SECURITY_FIELDS;
 
 /// The inputs that the headers of a response depend on.

@@ -12,7 +12,7 @@ use anyhow::{Context as _, anyhow};
 use pinion_archive::Layout;
 use pinion_archive::layout::MAGIC;
 use pinion_archive::verify::verify;
-use pinion_build::{DraftFile, remove_left_drafts};
+use pinion_builder::{DraftFile, remove_left_drafts};
 use pinion_engine::mapping::{self, Mapping};
 use pinion_engine::stderr;
 use pinion_lua::script_quotas::Allowance;

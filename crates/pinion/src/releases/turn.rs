@@ -12,7 +12,7 @@ use super::release_store;
 use super::served;
 use crate::failure::Failure;
 use anyhow::{Context as _, anyhow};
-use pinion_build::switch_link;
+use pinion_builder::switch_link;
 use pinion_engine::stderr;
 use std::fmt;
 use std::fs;

@@ -22,7 +22,7 @@ mod withheld_names;
 
 use crate::settings::{LiveFolder, LiveFolderLocation};
 use limits::{LIVE_COMPRESS_MAX_BYTES, LIVE_PATH_MAX_BYTES, SETTLED_AFTER_SECONDS};
-use pinion_build::{NameFilter, file_type};
+use pinion_builder::{NameFilter, file_type};
 use pinion_engine::limits::ENCODE_MIN_BYTES;
 use pinion_http::date::UnixSeconds;
 use pinion_http::media::is_compressible;

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::settings::{BuildSettings, LiveFolder, LiveFolderLocation};
 use anyhow::anyhow;
 use pinion_archive::Archive;
-use pinion_build::{CONTENT_FOLDER, NameFilter, REVALIDATED, SiteLayout};
+use pinion_builder::{CONTENT_FOLDER, NameFilter, REVALIDATED, SiteLayout};
 use std::path::Path;
 
 /// The inputs of the live folders of a site.

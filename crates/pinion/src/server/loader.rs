@@ -28,7 +28,7 @@ use crate::settings::{
 use crate::source::ServedSource;
 use anyhow::{Context as _, anyhow};
 use pinion_archive::Archive;
-use pinion_build::{Options, Progress, PublishGuard, SiteLayout, Summary, WalkedSite, Warning};
+use pinion_builder::{Options, Progress, PublishGuard, SiteLayout, Summary, WalkedSite, Warning};
 use pinion_engine::mapping::Mapping;
 use pinion_jobs::folders::FolderAt;
 use pinion_lua::program::SiteProgram;
@@ -342,7 +342,7 @@ impl Loader {
     fn map_nothing(&self) -> Result<Mapping, Failure> {
         let options = build_options::options(&self.content, Options::serving)?;
         let memory = memory_file().context("cannot get memory for the site")?;
-        let built = pinion_build::build_nothing(&options, memory);
+        let built = pinion_builder::build_nothing(&options, memory);
         let built = built.map_err(build_options::failure)?;
         seal(&built.out).context("cannot seal the memory of the site")?;
         Ok(Mapping::new(built.out, built.externals).context("cannot map the memory of the site")?)
@@ -363,7 +363,7 @@ impl Loader {
         }
         let memory = memory_file().context("cannot get memory for the site")?;
         let walk = WalkListener { watch: self.watch.as_ref(), links: Mutex::default() };
-        let built = pinion_build::build(path, &options, memory, &walk);
+        let built = pinion_builder::build(path, &options, memory, &walk);
         let built = built.map_err(build_options::failure)?;
         let links = walk.links.into_inner().unwrap_or_else(PoisonError::into_inner);
         lua_folders::check(path, &self.content, &self.folders, &links)?;

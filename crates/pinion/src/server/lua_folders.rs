@@ -4,7 +4,7 @@
 use crate::build_options;
 use crate::failure::Failure;
 use crate::settings::BuildSettings;
-use pinion_build::{NameFilter, SiteLayout};
+use pinion_builder::{NameFilter, SiteLayout};
 use pinion_jobs::folders::FolderAt;
 use std::path::{Path, PathBuf};
 

@@ -24,7 +24,7 @@ use crate::panics;
 use crate::settings::BuildSettings;
 use crate::source::ServedSource;
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
-use pinion_build::{NameFilter, Progress, WalkedSite};
+use pinion_builder::{NameFilter, Progress, WalkedSite};
 use presence::{Presence, WatchedKind};
 use scope::{Scope, Watches};
 use std::collections::BTreeMap;

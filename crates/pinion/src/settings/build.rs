@@ -4,7 +4,7 @@ use super::{choice, field_value, number, operand, path, paths, read, row, single
 use crate::failure::Failure;
 use crate::values;
 use crate::written::Low;
-use pinion_build::{CodingEffort, CodingLevel, CodingsFor};
+use pinion_builder::{CodingEffort, CodingLevel, CodingsFor};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 

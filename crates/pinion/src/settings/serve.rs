@@ -641,7 +641,7 @@ mod tests {
     use crate::settings::{
         AltSvc, CanonicalHost, CertificateFiles, Certificates, SelfSignedKey, Settings,
     };
-    use pinion_build::{CodingLevel, Method};
+    use pinion_builder::{CodingLevel, Method};
     use pinion_engine::limits::{BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS};
     use pinion_engine::quic::congestion::CongestionControl;
     use pinion_jobs::limits::UPLOADS_MAX_BYTES;

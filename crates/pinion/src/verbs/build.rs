@@ -10,7 +10,7 @@ use crate::script_file;
 use crate::settings::Build;
 use crate::terminal::TerminalStyle;
 use anyhow::{Context as _, anyhow};
-use pinion_build::{BuildError, Earlier, Globs, Options, REPORT_MARK, Summary, build_file_after};
+use pinion_builder::{BuildError, Earlier, Globs, Options, REPORT_MARK, Summary, build_file_after};
 use pinion_lua::script_quotas::Allowance;
 use pinion_lua::site::ScriptSite;
 use std::fs::{self, File};

@@ -11,7 +11,7 @@ use crate::settings::{BuildSettings, Check, SiteSettings};
 use crate::source::{self, CONFIGURATION, ServedSource};
 use crate::terminal::{TerminalStyle, counted};
 use crate::written::Low;
-use pinion_build::Options;
+use pinion_builder::Options;
 use pinion_engine::stderr;
 use pinion_lua::script_quotas::Allowance;
 use pinion_lua::site::ScriptSite;

@@ -7,7 +7,9 @@ use crate::progress::Watcher;
 use crate::settings::Extract;
 use crate::terminal::{TerminalStyle, counted, size};
 use anyhow::anyhow;
-use pinion_build::{Difference, ExtractError, ExtractOptions, ExtractRefusal, Extracted, extract};
+use pinion_builder::{
+    Difference, ExtractError, ExtractOptions, ExtractRefusal, Extracted, extract,
+};
 use pinion_engine::stderr;
 use serde_json::{Value, json};
 use std::io::{self, Write as _};

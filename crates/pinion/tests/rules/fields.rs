@@ -6,7 +6,7 @@
 use std::io::Cursor;
 
 use pinion_archive::Layout;
-use pinion_build::Options;
+use pinion_builder::Options;
 use proptest::prelude::*;
 
 use crate::Temporary;
@@ -96,7 +96,7 @@ struct Site {
 impl Site {
     fn build(folder: &Temporary) -> Site {
         let options = Options { codings: Vec::new(), ..Options::new(0) };
-        let built = pinion_build::build(&folder.0, &options, Cursor::new(Vec::new()), &());
+        let built = pinion_builder::build(&folder.0, &options, Cursor::new(Vec::new()), &());
         let bytes = built.expect("a site").out.into_inner();
         let layout = Layout::open(&bytes).expect("sound");
         Site { bytes, layout }

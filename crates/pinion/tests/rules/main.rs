@@ -9,7 +9,7 @@ mod asked;
 mod fields;
 #[path = "../../../site/tests/site/interpreter.rs"]
 mod interpreter;
-#[path = "../../../build/tests/build/plain_fields.rs"]
+#[path = "../../../builder/tests/build/plain_fields.rs"]
 mod plain_fields;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pinion_archive::Layout;
-use pinion_build::{BuildError, Options};
+use pinion_builder::{BuildError, Options};
 use proptest::prelude::*;
 
 use crate::asked::ask;
@@ -119,7 +119,7 @@ impl Case {
             folder.write("/ab/_redirects", &lines(of_folder, FOLDER));
             folder.write("/_redirects", &lines(of_root, ""));
             beside.write("/rules", &lines(others, ""));
-            match pinion_build::build(&folder.0, &options, Cursor::new(Vec::new()), &()) {
+            match pinion_builder::build(&folder.0, &options, Cursor::new(Vec::new()), &()) {
                 Ok(built) => return built.out.into_inner(),
                 Err(BuildError::Rules(errors)) => {
                     let looping = |expected: &str| expected.starts_with("another target");

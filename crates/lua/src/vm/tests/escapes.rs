@@ -472,7 +472,7 @@ fn what_is_closed_in_other_coroutines_is_on_the_budget() {
             pcall(c)", Over),
         ("local c = coroutine.wrap(function() local x <close> = endless(); forever() end); c()",
             Over),
-        // Nobody closes it: it is garbage.
+        // It is never closed: it is garbage.
         ("local c = coroutine.wrap(function() local x <close> = endless(); coroutine.yield() end)
             c()", Well),
         // What cannot be closed does not run, and so is not what is stopped.

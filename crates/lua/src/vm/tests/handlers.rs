@@ -360,7 +360,7 @@ fn a_coroutine_that_cannot_be_closed_is_no_way_around_the_budget() {
     }
 }
 
-/// What a tail call fails with has no line of the script: a place is told all the same.
+/// The error of a tail call has no line of the script: the message has a position all the same.
 #[test]
 fn a_call_behind_return_is_told_by_where_its_handler_begins() {
     let mut room = site(
@@ -486,7 +486,7 @@ fn work_beside_requests_is_told_by_where_it_begins() {
         );
         assert!(!text.contains("pinion:"), "{text}");
     }
-    // What has a place keeps it, and what is thrown without one is told as it is.
+    // An error with a position keeps it, and one that is thrown without is logged as it is.
     let text = fails(room, "return function()\nerror('why') end");
     assert!(text.starts_with("work.lua:2: why\n") && !text.contains("starts "), "{text}");
     assert!(text.contains("\n\twork.lua:2: in function <work.lua:1>"), "{text}");

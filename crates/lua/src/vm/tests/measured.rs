@@ -123,8 +123,8 @@ fn room() -> Room {
     handlers::site_at(&methods_script(), Now { monotonic_ms: 1, unix_seconds, unix_ms })
 }
 
-/// Calls everything that is counted, at both sizes, each between two marks. By itself it shows that
-/// the code of all rows is right.
+/// Calls everything that is counted, at both sizes, each between two marks. Alone it shows that the
+/// code of all rows is right.
 #[test]
 fn each_is_called_between_marks() {
     let mut room = room();

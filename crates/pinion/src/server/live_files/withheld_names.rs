@@ -1,7 +1,7 @@
 //! The names that are never served from a live folder. This is the one place that lists them; those
 //! that no build publishes (`build/src/walk/name_filter.rs`) are withheld as well.
 
-use pinion_build::NameFilter;
+use pinion_builder::NameFilter;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;

@@ -9,7 +9,7 @@
 use super::clients::shared;
 use crate::server::live_files::{INDEX, UNKNOWN_TYPE};
 use bytes::Bytes;
-use pinion_build::{CodingLevel, Method, encode_once, file_type};
+use pinion_builder::{CodingLevel, Method, encode_once, file_type};
 use pinion_engine::limits::ENCODE_MIN_BYTES;
 use pinion_http::coding::Coding;
 use pinion_http::field::KnownField;
@@ -363,7 +363,7 @@ impl PageForms {
         let varies = is_coded_size && is_compressible(media_type.as_bytes());
         let fields = make_fields(&LiveFile {
             media_type: &media_type,
-            cache_control: Some(pinion_build::REVALIDATED),
+            cache_control: Some(pinion_builder::REVALIDATED),
             varies,
             bytes,
             modified: None,

@@ -8,7 +8,7 @@
 
 use crate::server::look::{Look, look};
 use notify::RecursiveMode;
-use pinion_build::{NameFilter, SiteLayout, WalkedSite};
+use pinion_builder::{NameFilter, SiteLayout, WalkedSite};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 

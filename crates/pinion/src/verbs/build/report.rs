@@ -4,7 +4,7 @@ use crate::document::{problems, text};
 use crate::notes;
 use crate::settings::Build;
 use crate::terminal::{TerminalStyle, counted, percent, size};
-use pinion_build::{Summary, Warning};
+use pinion_builder::{Summary, Warning};
 use pinion_engine::stderr;
 use serde_json::{Value, json};
 use std::path::Path;

@@ -8,7 +8,7 @@ use crate::progress::Watcher;
 use crate::settings::Import;
 use crate::terminal::{TerminalStyle, counted, size};
 use anyhow::anyhow;
-use pinion_build::{ImportError, Imported, Leftover, Options, import_file};
+use pinion_builder::{ImportError, Imported, Leftover, Options, import_file};
 use pinion_engine::stderr;
 use serde_json::{Value, json};
 use std::io::{self, Write as _};

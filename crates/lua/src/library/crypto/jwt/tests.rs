@@ -140,7 +140,7 @@ fn what_is_signed_is_verified() {
     }
 }
 
-/// RFC 8725 §2.1: a public key is no secret, and nobody signs by nothing.
+/// RFC 8725 §2.1: a public key is no secret, and a token without a signature is not accepted.
 #[test]
 fn the_token_does_not_choose() {
     let part = |text: &str| URL_SAFE_NO_PAD.encode(text);

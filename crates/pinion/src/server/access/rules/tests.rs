@@ -1,7 +1,7 @@
 use super::*;
 use crate::server::access::limits::RULES_MAX;
 use pinion_archive::{Archive, Layout};
-use pinion_build::Options;
+use pinion_builder::Options;
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 use pinion_site::{Pieces, RequestBuffers, respond_traced};
@@ -64,7 +64,7 @@ impl Site {
         fs::write(folder.join("_redirects"), REDIRECTS).expect("a file");
         let single_page = Some("app.html".to_owned());
         let options = Options { listings: true, single_page, ..Options::new(0) };
-        let built = pinion_build::build(&folder, &options, Cursor::new(Vec::new()), &());
+        let built = pinion_builder::build(&folder, &options, Cursor::new(Vec::new()), &());
         fs::remove_dir_all(&folder).expect("removed");
         let bytes = built.expect("built").out.into_inner();
         let layout = Layout::open(&bytes).expect("an archive");
