@@ -19,7 +19,7 @@
 //! | [`lock`] | one switch after the other |
 //! | [`turn`] | the switch itself |
 //! | [`served`] | whether a server has a release in use |
-//! | [`place`] | a folder of this machine, or `ssh://` of another |
+//! | [`release_location`] | a folder of this machine, or `ssh://` of another |
 //! | [`remote`] | the same verbs at the other end of ssh |
 //!
 //! **Promises.** At every moment, after a crash too, `current.pinion` leads to a whole archive that

@@ -92,7 +92,7 @@ impl SpawnerConnection {
     }
 
     /// Returns another descriptor of the connection, from which answers are read. A read returns
-    /// one reply, so its buffer has at least [`REPLY_BYTES`](crate::answer::ANSWER_BYTES).
+    /// one reply, so its buffer has at least [`REPLY_BYTES`](crate::reply::REPLY_BYTES).
     ///
     /// # Errors
     /// There are too many descriptors.

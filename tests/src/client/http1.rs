@@ -119,7 +119,7 @@ impl Connection {
         }
     }
 
-    /// Reads one response, interim or final, and checks it with [`law`](crate::law).
+    /// Reads one response, interim or final, and checks it with [`law`].
     ///
     /// # Errors
     /// Returns the reason why there is no response.

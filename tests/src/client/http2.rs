@@ -146,7 +146,7 @@ impl Http2 {
     }
 
     /// Sends as much of a request as the server accepts, and reads its response, which is checked
-    /// by [`law`](crate::law).
+    /// by [`law`].
     ///
     /// # Errors
     /// Returns the reason why there is no response.

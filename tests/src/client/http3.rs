@@ -99,7 +99,7 @@ impl Http3 {
     }
 
     /// Sends as much of a request as the server accepts, and reads its response, which is checked
-    /// by [`law`](crate::law).
+    /// by [`law`].
     ///
     /// # Errors
     /// Returns the reason why there is no response.
