@@ -18,7 +18,7 @@
 //! | `path` | paths in includes |
 //! | `expand` | includes and layouts: many files → one page |
 //! | `lua` | tokens, syntax, names |
-//! | `place` | the position of a value in HTML, a script or a style, and so its escaping |
+//! | `escaping` | the position of a value in HTML, a script or a style, and so its escaping |
 //! | `emit` | page → Lua |
 //! | `stray_tags` | `<?php` and other tags that pages do not have |
 //! | `template` | [`compile`], and its result |

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `project` | the text files and packages of the tree |
 //! | `source` | a Rust file split into code and text |
-//! | `rooms` | the layers of the crates |
+//! | `crates` | the layers of the crates |
 //! | `layers` | the layers of the engine |
 //! | `cycles` | circles between files of a crate |
 //! | `modules` | unused Rust files |

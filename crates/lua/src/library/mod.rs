@@ -8,7 +8,7 @@
 //! | [`passwords`] | hashes of passwords; slow by intent, so never called on a worker |
 //! | [`options`] | the table of named options that a function takes last |
 //! | [`limits`] | every bound with its reason |
-//! | `trial` | a VM with the libraries, for tests |
+//! | `test_vm` | a VM with the libraries, for tests |
 //!
 //! Data that a client may have sent (a text to decode, a token, a sealed text) is never an error of
 //! the script: those functions return `nil, why`. Mistakes that only the script can make are raised
