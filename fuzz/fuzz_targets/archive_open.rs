@@ -3,8 +3,8 @@
 
 #[path = "../../crates/archive/tests/archive/edits.rs"]
 mod edits;
-#[path = "../../crates/http/tests/wire/forms_law.rs"]
-mod forms_law;
+#[path = "../../crates/http/tests/wire/compressed_fields_law.rs"]
+mod compressed_fields_law;
 #[path = "../../crates/archive/tests/archive/oracle.rs"]
 mod oracle;
 #[path = "../../crates/archive/tests/archive/sample.rs"]

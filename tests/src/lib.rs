@@ -28,7 +28,7 @@
 //! | [`processes`] | processes as the kernel shows them |
 //! | [`seccomp`] | programs to which the kernel refuses system calls |
 //! | [`upstream`] | a server behind the server, which does what a test wants |
-//! | [`relay`] | a way to a server that can be closed |
+//! | [`datagram_relay`] | a way to a server that can be closed |
 //! | [`long_path`] | a path to a server on which round trips are counted |
 //! | [`tls`] | certificates made by openssl, and its client |
 //! | [`why`] | `pinion why` beside a running server |
@@ -46,6 +46,7 @@ pub mod blocks;
 pub mod body;
 pub mod browser;
 pub mod client;
+pub mod datagram_relay;
 pub mod empty_root;
 pub mod fastcgi;
 pub mod floods;
@@ -62,7 +63,6 @@ pub mod passed_sockets;
 pub mod peers;
 pub mod processes;
 pub mod protocol;
-pub mod relay;
 pub mod request;
 pub mod response;
 pub mod script;

@@ -90,15 +90,15 @@ fn wait(clients: &mut [Client], now: Instant, until: Instant) -> Result<Vec<bool
 fn request(options: &Options) -> Vec<u8> {
     let mut frames = Vec::new();
     h3::send::head(&mut frames, |section| {
-        section.extend_from_slice(&qpack::encode::PREFIX);
+        section.extend_from_slice(&qpack::static_encoder::PREFIX);
         let method: &[u8] = if options.upload_bytes.is_some() { b"POST" } else { b"GET" };
-        qpack::encode::field(section, b":method", method);
-        qpack::encode::field(section, b":scheme", b"https");
-        qpack::encode::field(section, b":authority", options.server.to_string().as_bytes());
-        qpack::encode::field(section, b":path", options.path.as_bytes());
-        qpack::encode::field(section, b"user-agent", b"pinion-h3load");
+        qpack::static_encoder::field(section, b":method", method);
+        qpack::static_encoder::field(section, b":scheme", b"https");
+        qpack::static_encoder::field(section, b":authority", options.server.to_string().as_bytes());
+        qpack::static_encoder::field(section, b":path", options.path.as_bytes());
+        qpack::static_encoder::field(section, b"user-agent", b"pinion-h3load");
         if let Some(bytes) = options.upload_bytes {
-            qpack::encode::field(section, b"content-length", bytes.to_string().as_bytes());
+            qpack::static_encoder::field(section, b"content-length", bytes.to_string().as_bytes());
         }
     });
     if let Some(bytes) = options.upload_bytes {

@@ -21,7 +21,7 @@ use pinion_http::coding::Coding;
 use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared_response::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_http::{hpack, qpack};
 use pinion_site::{Pieces, RequestBuffers, respond};
@@ -158,12 +158,12 @@ impl Bench<'_> {
 
     /// Does the same for HTTP/2, except for parsing.
     fn all_hpack(&mut self) -> u64 {
-        self.encoded(|out, response| hpack::encode::prepared(out, response, TAIL))
+        self.encoded(|out, response| hpack::static_encoder::prepared(out, response, TAIL))
     }
 
     /// Does the same for HTTP/3, except for parsing.
     fn all_qpack(&mut self) -> u64 {
-        self.encoded(|out, response| qpack::encode::prepared(out, response, TAIL))
+        self.encoded(|out, response| qpack::static_encoder::prepared(out, response, TAIL))
     }
 
     #[inline(always)]

@@ -4,7 +4,7 @@
 //! the record is read once into the caller's [`Scratch`], and everything said about it afterwards
 //! is said about the copy.
 
-use pinion_http::prepared::{ArchiveRange, ExternalRange};
+use pinion_http::prepared_response::{ArchiveRange, ExternalRange};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::{FromBytes, IntoBytes};
 

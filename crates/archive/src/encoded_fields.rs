@@ -1,7 +1,7 @@
 //! The fields of shared blocks in the forms of HTTP/2 and HTTP/3, made when an archive is opened
 //! (docs/decisions/0016), so that a response copies them.
 
-use pinion_http::prepared::SharedFields;
+use pinion_http::prepared_response::SharedFields;
 use pinion_http::{hpack, qpack};
 
 /// All blocks of an archive.
@@ -48,8 +48,8 @@ impl EncodedFields {
         let mut text = Vec::new();
         let places = blocks
             .map(|lines| BlockPositions {
-                hpack: lines.render(&mut text, hpack::encode::lines),
-                qpack: lines.render(&mut text, qpack::encode::lines),
+                hpack: lines.render(&mut text, hpack::static_encoder::lines),
+                qpack: lines.render(&mut text, qpack::static_encoder::lines),
             })
             .collect();
         EncodedFields { text: text.into(), blocks: places }

@@ -4,7 +4,7 @@
 //! They are read when the archive is opened: hashed, validated and copied, so that no lookup ever
 //! reads fields from a file that may have changed since.
 
-use pinion_http::prepared::SharedFields;
+use pinion_http::prepared_response::SharedFields;
 use zerocopy::FromBytes;
 
 use crate::damage::{ArchivePart, Damage, Fault};

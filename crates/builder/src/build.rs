@@ -10,10 +10,9 @@ use std::time::Instant;
 
 use pinion_archive::WriteError;
 
-use crate::arrange::arrange;
 use crate::assemble::{Assembly, Earlier};
+use crate::code_or_content::CodeFile;
 use crate::coding_rules::CodingRules;
-use crate::dynamic_site::CodeFile;
 use crate::error::BuildError;
 use crate::file_batches::process_files;
 use crate::name_warnings::name_warnings;
@@ -24,6 +23,7 @@ use crate::progress::{Progress, WorkMeter};
 use crate::reuse::ReusableArchives;
 use crate::reuse_in_kernel::KernelCopier;
 use crate::rules::Rules;
+use crate::separate_code::arrange;
 use crate::site_code::{self, SiteCode};
 use crate::site_layout::{MainScript, PublishGuard, SiteLayout, WalkedSite};
 use crate::site_rules::read_rules;

@@ -8,7 +8,7 @@
 //! | 1 | `walk` | folder → sorted list of files; links followed; every problem named |
 //! |   | `walk::name_filter` | the names that a build leaves out |
 //! | 2 | [`rules`], `site_rules` | `_redirects`, `_headers` → entries, rules, fields of URLs |
-//! |   | `arrange`, `dynamic_site` | files found → keys of the content, code set apart |
+//! |   | `separate_code`, `code_or_content` | files found → keys of the content, code set apart |
 //! |   | `site_code` | code → read, its templates proven |
 //! |   | `compat_80s` | the files of a site of 80s that are no code |
 //! | 3 | `file_batches` | list → batches of files, on all cores |
@@ -54,15 +54,14 @@
 //! bytes per file, 620 when it replaces an archive. Nothing here logs or ends the process.
 #![forbid(unsafe_code)]
 
-mod arrange;
 mod assemble;
 mod build;
+mod code_or_content;
 mod coding_rules;
 mod codings;
 mod compat_80s;
 mod decode;
 mod draft_file;
-mod dynamic_site;
 mod encode;
 mod error;
 mod examine_folder;
@@ -90,6 +89,7 @@ mod reuse;
 mod reuse_in_kernel;
 mod rule_warning;
 pub mod rules;
+mod separate_code;
 mod site_code;
 mod site_layout;
 mod site_rules;
@@ -100,12 +100,12 @@ mod warning;
 
 pub use assemble::Earlier;
 pub use build::{Built, build, build_nothing};
+pub use code_or_content::CONTENT_FOLDER;
 pub use codings::{
     CodingEffort, CodingError, CodingLevel, CodingsFor, Method, NamedCoding, codings_at,
     parse_codings,
 };
 pub use draft_file::{DraftFile, remove_left_drafts};
-pub use dynamic_site::CONTENT_FOLDER;
 pub use encode::encode_once;
 pub use error::{BuildError, CodeError, FileProblem, Occupant, Reason};
 pub use examine_folder::{Examined, examine, scripts};

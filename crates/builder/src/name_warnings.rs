@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use pinion_template::name::{MAIN, MAIN_BESIDE, route};
 
+use crate::code_or_content::{CodeFile, ignored_folder, is_code_among_files, key_of, name_of};
 use crate::compat_80s::is_page_below_static;
-use crate::dynamic_site::{CodeFile, ignored_folder, is_code_among_files, key_of, name_of};
 use crate::options::Options;
 use crate::walk::file_names::{RulesFile, is_copy_of_code, rules_file};
 use crate::walk::found_files::{FoundFiles, relative};
@@ -119,7 +119,7 @@ fn meant(path: &Path) -> Option<RulesFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrange::{set_code_apart, tests::found};
+    use crate::separate_code::{set_code_apart, tests::found};
 
     #[test]
     fn names_that_mislead_are_told() {

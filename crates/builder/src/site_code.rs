@@ -9,7 +9,7 @@ use pinion_archive::limits::{CODE_FILE_MAX_BYTES, CODE_SECTION_MAX_BYTES};
 use pinion_template::name::Routes;
 use pinion_template::{StrayTag, compile, stray_tags};
 
-use crate::dynamic_site::CodeFile;
+use crate::code_or_content::CodeFile;
 use crate::error::{BuildError, CodeError, Reason, ShownPath};
 use crate::walk::file_names::{is_page, is_script, path_and_name};
 use crate::walk::found_files::{FoundFiles, relative};

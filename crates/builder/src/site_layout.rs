@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use pinion_template::name::{MAIN_BESIDE, main_script};
 
+use crate::code_or_content::{
+    below_content, ignored_folder, is_content_folder, is_left_out, key_of,
+};
 use crate::compat_80s::is_page_below_static;
-use crate::dynamic_site::{below_content, ignored_folder, is_content_folder, is_left_out, key_of};
 use crate::site_code::SiteCode;
 use crate::walk::file_names::is_script;
 use crate::walk::found_files::FoundFiles;

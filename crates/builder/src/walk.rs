@@ -9,12 +9,12 @@
 
 pub(crate) mod file_metadata;
 pub(crate) mod file_names;
+mod folder_read_ahead;
 mod folder_reader;
 pub(crate) mod found_files;
 pub(crate) mod name_filter;
 pub(crate) mod name_globs;
 pub(crate) mod open_source;
-mod read_ahead;
 pub(crate) mod source_stamp;
 pub(crate) mod stat_cache;
 
@@ -28,12 +28,12 @@ use crate::error::{BuildError, FileProblem, Reason};
 use crate::limits::{FILES_MAX, FOLDERS_AHEAD, REPEATED_FOLDERS_MAX};
 use crate::progress::Progress;
 use crate::walk::file_metadata::{FileId, id, ids_above};
+use crate::walk::folder_read_ahead::{PendingFolders, ReadAhead, with_readers};
 use crate::walk::folder_reader::{
     FolderContent, FolderReader, NameKind, SiteName, is_content_folder, without_slash,
 };
 use crate::walk::found_files::{FoundFiles, SourceFile, relative};
 use crate::walk::name_filter::NameFilter;
-use crate::walk::read_ahead::{PendingFolders, ReadAhead, with_readers};
 
 /// The selection of a folder's files that belong to its site.
 #[derive(Clone, Copy)]

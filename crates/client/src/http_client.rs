@@ -16,13 +16,13 @@
 //! | `connection` | an open connection, and the response that is read from it |
 //! | `response_start` | the head of a response, and redirects |
 //! | `sending` | the head and the content of a request |
-//! | `server_protocol` | the protocols of servers: HTTP/1.1, FastCGI or SCGI |
+//! | `protocol_codec` | the protocols of servers: HTTP/1.1, FastCGI or SCGI |
 //! | `transfer` | the input of connections, and the requests that get it |
 //! | `alarms` | requests that wait for too long |
 //! | `request_memory` | how much memory requests take that no connection bounds |
 //! | `brotli_permit` | how many responses may be in brotli |
 //! | `settings` | the bounds of a client |
-//! | `holdings` | the resources of a client, for tests |
+//! | `open_counts` | the resources of a client, for tests |
 //! | `mailbox` | names that were resolved |
 //! | `error` | why a request has failed |
 
@@ -30,16 +30,16 @@ mod alarms;
 mod brotli_permit;
 mod connection;
 pub mod error;
-mod holdings;
 mod mailbox;
+mod open_counts;
 mod opening;
 mod owned_fields;
+mod protocol_codec;
 pub mod request;
 mod request_key;
 mod request_memory;
 mod response_start;
 mod sending;
-mod server_protocol;
 mod settings;
 mod transfer;
 

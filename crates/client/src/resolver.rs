@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use pinion_jobs::task_thread::{
+use pinion_jobs::async_thread::{
     TaskError, TaskEvent, TaskGuard, TaskLimits, TaskOutput, TaskReceiver, TaskThread,
 };
 use thiserror::Error;

@@ -10,7 +10,7 @@ use pinion_engine::listener::{Listener, bind_tcp};
 use pinion_engine::raw::RawStream;
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
-use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
 
 struct Hello;
 

@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 
 use pinion_http::field::Fields;
 use pinion_http::page;
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared_response::Prepared;
 use pinion_http::refusal::{Refusal, RefusedRequest};
 use pinion_http::request::RequestHead;
 
@@ -170,7 +170,7 @@ pub trait App {
     }
 
     /// Returns the error page of a status that the engine sends on its own, for the known parts of
-    /// the request. Its content is [bytes](pinion_http::prepared::PreparedBody::Bytes).
+    /// the request. Its content is [bytes](pinion_http::prepared_response::PreparedBody::Bytes).
     fn error_page(&mut self, status: u16, request: &RefusedRequest<'_>) -> Prepared<'_> {
         page::response(status, request.error_format, self.page_fields())
     }

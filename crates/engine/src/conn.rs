@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use crate::buffers::Buffers;
 use crate::byte_stream::{ByteStream, ConnectStep, Connecting, StreamState};
 use crate::deadline::DeadlineWatch;
 use crate::http1::Http1;
@@ -14,6 +13,7 @@ use crate::link::TransportLink;
 use crate::multiplexed::Multiplexed;
 use crate::settings::WorkerSettings;
 use crate::side::ConnectionSide;
+use crate::worker_buffers::Buffers;
 
 /// One connection.
 pub(crate) struct Conn {

@@ -26,7 +26,7 @@ use crate::http2::Http2;
 use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PLACES_MS};
 use crate::linger::Remaining;
 use crate::multiplexed::Multiplexed;
-use crate::notice::Notice;
+use crate::stream_event::Notice;
 use crate::worker::Worker;
 
 impl<B: Backend, A: App> Worker<B, A> {

@@ -17,7 +17,6 @@ use rustix::io::Errno;
 
 use crate::app::{App, Event, RawEvent};
 use crate::backend::{Backend, Lent, Sending, Slot};
-use crate::buffers::Buffers;
 use crate::byte_stream::{ConnectStep, StreamState};
 use crate::conn::{Conn, Protocol};
 use crate::deadline::DeadlineWatch;
@@ -28,14 +27,15 @@ use crate::http1::Http1;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, TURN_BYTES};
 use crate::linger::Remaining;
 use crate::link::TransportLink;
-use crate::notice::Notice;
 use crate::output::Next;
 use crate::raw::RawStream;
 use crate::remote::NotConnected;
 use crate::send::{send_piece, why_failed};
 use crate::side::ConnectionSide;
+use crate::stream_event::Notice;
 use crate::tls_io;
 use crate::worker::Worker;
+use crate::worker_buffers::Buffers;
 use crate::worker_core::WorkerCore;
 
 use ended_exchanges::tell_ended;

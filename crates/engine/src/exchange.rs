@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pinion_http::field::Field;
-use pinion_http::prepared::{Prepared, SharedFields};
+use pinion_http::prepared_response::{Prepared, SharedFields};
 use pinion_http::status::{StatusContent, status_content};
 
 use crate::address::Address;

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`app`], [`exchange`], [`raw`] | the contract with an application: events and actions |
 //! | [`address`] | the address of a message: an exchange or a stream of a connection |
-//! | `notice` | the events of exchanges and byte streams that do not come from the peer's bytes |
+//! | `stream_event` | the events of exchanges and byte streams that do not come from the peer's bytes |
 //! | `gone` | the reasons why an exchange or a stream ends without the application |
 //! | [`connections`] | the actions outside of the events of a connection |
 //! | [`encode`] | compression of dynamic responses |
@@ -22,7 +22,7 @@
 //! | `http1`, `http2`, `http3`, `multiplexed` | the protocols: their state and their responses |
 //! | `byte_stream`, `linger` | the state of upgraded connections, and of those that end |
 //! | `protocol` | the response of an exchange, independent of its protocol |
-//! | `worker_core`, `buffers` | the state that connections share, and its part for output |
+//! | `worker_core`, `worker_buffers` | the state that connections share, and its part for output |
 //! | `input_buffer`, `output`, `tails` | kept input; output queues; ends of response heads |
 //! | `send` | a piece of output, from the queue to the kernel |
 //! | `pool`, `wheel`, `inbox` | a worker's buffers, timers, messages |
@@ -35,8 +35,8 @@
 //! | [`quic`] | QUIC: datagrams, endpoints, connections |
 //! | [`mapping`] | mapped archives and their generations |
 //! | [`backend`] | the system interfaces: epoll, io_uring, and a seeded simulator |
-//! | [`executable_memory`] | whether code that was made at run time may run |
-//! | [`residency`] | memory given back after a build |
+//! | [`executable_memory_probe`] | whether code that was made at run time may run |
+//! | [`release_memory`] | memory given back after a build |
 //! | [`footprint`] | the maximum memory of the engine |
 //! | `stepped` | a worker without a thread, for the simulator (feature `sim`) |
 //! | [`stderr`] | lines for stderr that never block |
@@ -54,7 +54,6 @@ pub mod address;
 pub mod app;
 pub mod backend;
 mod backlog;
-mod buffers;
 mod byte_stream;
 mod client_limit;
 pub mod clock;
@@ -69,7 +68,7 @@ pub mod encode;
 mod ending;
 mod enobufs_retry;
 pub mod exchange;
-pub mod executable_memory;
+pub mod executable_memory_probe;
 pub mod footprint;
 mod gone;
 mod http1;
@@ -84,7 +83,6 @@ pub mod listener;
 pub mod mapping;
 mod memory_pressure;
 mod multiplexed;
-mod notice;
 mod outgoing_permits;
 mod output;
 mod permit_pressure;
@@ -92,8 +90,8 @@ mod pool;
 mod protocol;
 pub mod quic;
 pub mod raw;
+pub mod release_memory;
 pub mod remote;
-pub mod residency;
 mod restart_pause;
 mod send;
 pub mod server;
@@ -105,12 +103,14 @@ mod socket_options;
 pub mod stderr;
 #[cfg(feature = "sim")]
 pub mod stepped;
+mod stream_event;
 mod tables;
 mod tails;
 pub mod tls;
 mod tls_io;
 mod wheel;
 pub mod worker;
+mod worker_buffers;
 mod worker_core;
 
 pub use inbox::Poster;

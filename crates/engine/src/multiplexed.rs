@@ -3,7 +3,6 @@
 
 mod stream;
 
-use crate::buffers::Buffers;
 use crate::deadline::DeadlineWatch;
 use crate::encode::Encoders;
 use crate::gone::Gone;
@@ -14,6 +13,7 @@ use crate::link::TransportLink;
 use crate::output::Outputs;
 use crate::pool::Pool;
 use crate::settings::WorkerSettings;
+use crate::worker_buffers::Buffers;
 use pinion_http::limits::DECODED_HEAD_MAX_BYTES;
 use pinion_http::request::RequestHead;
 pub(crate) use stream::MultiplexedStream;

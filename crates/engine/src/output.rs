@@ -3,7 +3,7 @@
 //! A connection has a queue only while output waits. Queues are reused, so a request costs no
 //! allocation. At most one send is in flight per queue.
 
-mod next;
+mod next_send;
 mod queues;
 
 use std::collections::VecDeque;
@@ -11,12 +11,12 @@ use std::fs::File;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pinion_http::prepared::ExternalRange;
+use pinion_http::prepared_response::ExternalRange;
 
 use crate::mapping::{Mapping, MappingId, Mappings};
 use crate::pool::Pool;
 
-pub(crate) use next::Next;
+pub(crate) use next_send::Next;
 pub(crate) use queues::{NO_OUTPUT, Outputs, QUEUE_BYTES};
 
 /// A piece of output.

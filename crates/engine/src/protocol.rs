@@ -2,10 +2,9 @@
 //! request, and its response. No other module distinguishes the protocols for that.
 
 use pinion_http::field::Field;
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared_response::Prepared;
 
 use crate::backend::Slot;
-use crate::buffers::Buffers;
 use crate::conn::{Conn, Protocol};
 use crate::exchange::slice::{RangeSource, Slice};
 use crate::exchange::state::{Carrier, ExchangeState};
@@ -17,6 +16,7 @@ use crate::link::TransportLink;
 use crate::multiplexed::Multiplexed;
 use crate::settings::WorkerSettings;
 use crate::tails::Tails;
+use crate::worker_buffers::Buffers;
 use crate::worker_core::WorkerCore;
 
 /// The destination of a response: its connection, and the shared state of a worker's connections.

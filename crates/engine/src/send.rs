@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 
-use pinion_http::prepared::ExternalRange;
+use pinion_http::prepared_response::ExternalRange;
 use rustix::io::Errno;
 
 use crate::backend::{Backend, Sending, Slot};

@@ -46,9 +46,9 @@ impl Tail {
     }
 
     /// Returns one of the binary forms, in which the fields after the date begin at `fields_at`.
-    fn binary<'a>(&'a self, all: &'a [u8], fields_at: usize) -> hpack::encoder::Tail<'a> {
+    fn binary<'a>(&'a self, all: &'a [u8], fields_at: usize) -> hpack::dynamic_encoder::Tail<'a> {
         let date = self.h1.get(DATE_NAME.len()..).and_then(<[u8]>::first_chunk);
-        hpack::encoder::Tail {
+        hpack::dynamic_encoder::Tail {
             date: date.unwrap_or(&date::TEMPLATE),
             fields: all.get(fields_at..).unwrap_or_default(),
             all,
@@ -60,13 +60,13 @@ impl Tail {
         let lines = self.h1.strip_suffix(b"\r\n").unwrap_or_default();
         let (date, fields) = lines.split_at(DATE_LINE_BYTES.min(lines.len()));
         self.hpack.clear();
-        hpack::encode::lines(&mut self.hpack, date);
+        hpack::static_encoder::lines(&mut self.hpack, date);
         self.hpack_fields_at = self.hpack.len();
-        hpack::encode::lines(&mut self.hpack, fields);
+        hpack::static_encoder::lines(&mut self.hpack, fields);
         self.qpack.clear();
-        qpack::encode::lines(&mut self.qpack, date);
+        qpack::static_encoder::lines(&mut self.qpack, date);
         self.qpack_fields_at = self.qpack.len();
-        qpack::encode::lines(&mut self.qpack, fields);
+        qpack::static_encoder::lines(&mut self.qpack, fields);
     }
 }
 
@@ -103,14 +103,14 @@ impl Tails {
 
     /// Returns the tail for HTTP/3.
     #[inline]
-    pub(crate) fn qpack(&self, listener: u16) -> qpack::encoder::Tail<'_> {
+    pub(crate) fn qpack(&self, listener: u16) -> qpack::dynamic_encoder::Tail<'_> {
         let tail = &self.listeners[usize::from(listener)];
         tail.binary(&tail.qpack, tail.qpack_fields_at)
     }
 
     /// Returns the tail for HTTP/2.
     #[inline]
-    pub(crate) fn hpack(&self, listener: u16) -> hpack::encoder::Tail<'_> {
+    pub(crate) fn hpack(&self, listener: u16) -> hpack::dynamic_encoder::Tail<'_> {
         let tail = &self.listeners[usize::from(listener)];
         tail.binary(&tail.hpack, tail.hpack_fields_at)
     }

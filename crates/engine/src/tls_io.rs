@@ -9,7 +9,6 @@ use pinion_http::page;
 
 use crate::app::App;
 use crate::backend::{Backend, Sending, Slot};
-use crate::buffers::Buffers;
 use crate::conn::Protocol;
 use crate::driver::{self, Flush, http1, outgoing, preface};
 use crate::enobufs_retry::is_shortage;
@@ -23,6 +22,7 @@ use crate::send::{piece, why_failed};
 use crate::side::ConnectionSide;
 use crate::tls::{Brought, TlsSession};
 use crate::worker::Worker;
+use crate::worker_buffers::Buffers;
 use crate::worker_core::WorkerCore;
 
 /// Takes bytes of the peer. Returns true if they announce that the peer will send no more.

@@ -24,12 +24,12 @@ use crate::inbox::Message;
 use crate::inbox::{Inbox, Messages, Recipient};
 use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS, TICK_MS};
 use crate::linger::Lingering;
-use crate::notice::Notice;
 use crate::outgoing_permits::OutgoingPermits;
 use crate::permit_pressure::Shortage;
 use crate::quic::table::EndpointPlan;
 use crate::settings::WorkerSettings;
 use crate::side::ConnectionSide;
+use crate::stream_event::Notice;
 use crate::worker_core::WorkerCore;
 
 /// The state that the workers of a server share.

@@ -11,7 +11,6 @@ use pinion_http::section::FieldSection;
 
 use crate::address::Address;
 use crate::backend::Slot;
-use crate::buffers::Buffers;
 use crate::clock::Now;
 use crate::conn::{Conn, Protocol};
 use crate::conns::Conns;
@@ -30,6 +29,7 @@ use crate::side::ConnectionSide;
 use crate::tables::has_places;
 use crate::tails::Tails;
 use crate::wheel::Wheel;
+use crate::worker_buffers::Buffers;
 
 /// The shared state of one worker.
 pub(crate) struct WorkerCore {

@@ -1,6 +1,6 @@
 //! The test runs in a process of its own, because no other test may run at the same time.
 
-use pinion_engine::residency;
+use pinion_engine::release_memory;
 
 /// Returns the resident KiB of mappings with these rights: program code, or constants.
 fn mapped_kib(wanted: &str) -> u64 {
@@ -22,7 +22,7 @@ fn mapped_kib(wanted: &str) -> u64 {
 fn pages_of_the_program_are_given_back_and_come_again() {
     let both = || ["r-xp", "r--p"].map(mapped_kib);
     let before = both();
-    residency::release_code();
+    release_memory::release_code();
     let after = both();
     assert!(after[0] < before[0] && after[1] < before[1], "{after:?} of {before:?} KiB");
     // Dropped pages can still be used.

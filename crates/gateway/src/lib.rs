@@ -22,7 +22,7 @@
 //! | [`proxy`] | the requests of one worker that are forwarded |
 //! | [`python`] | the requests of one worker that Python applications respond to |
 //! | `stored_content` | content that is stored before a server is asked or a script is started |
-//! | `tunnels`, `tunnel_end` | connections that were switched to another protocol |
+//! | `tunnels`, `tunnel_side` | connections that were switched to another protocol |
 //! | `websocket_handshake` | WebSockets over HTTP/2 and HTTP/3, as the upstream server gets them |
 //! | [`proxy_error`] | why a request has no response, and the status for that |
 //! | [`limits`] | every limit with its reason |
@@ -44,7 +44,7 @@ pub mod script_location;
 pub mod sent_files;
 pub mod server_health;
 mod stored_content;
-mod tunnel_end;
+mod tunnel_side;
 mod tunnels;
 pub mod upstream;
 pub mod upstream_group;

@@ -14,7 +14,7 @@
 mod attempts;
 mod discarded_responses;
 mod health_checks;
-mod holdings;
+mod open_counts;
 mod stored_upload;
 
 use std::collections::VecDeque;
@@ -56,7 +56,7 @@ pub use attempts::ServerNews;
 use attempts::{Attempts, NextAttempt, Random, failure_of};
 use discarded_responses::DiscardedResponses;
 use health_checks::HealthChecks;
-pub use holdings::ProxyHoldings;
+pub use open_counts::ProxyHoldings;
 use stored_upload::StoredUpload;
 pub use stored_upload::UploadQuotas;
 

@@ -12,7 +12,7 @@ use pinion_engine::exchange::{ContentRoom, Exchange};
 use pinion_engine::raw::RawStream;
 
 use crate::limits::{TUNNEL_HALF_CLOSED_MS, TUNNEL_IDLE_MS, TUNNEL_OPEN_MS, TUNNEL_STALL_MS};
-use crate::tunnel_end::{TunnelCarrier, TunnelEnd, TunnelEvent};
+use crate::tunnel_side::{TunnelCarrier, TunnelEnd, TunnelEvent};
 use crate::upstream_group::ServerUse;
 
 /// The tunnels of a worker.

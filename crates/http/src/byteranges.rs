@@ -2,7 +2,7 @@
 //! `Content-Type`, the heading of each range, and the end of the body.
 
 use crate::h1::encode;
-use crate::prepared::ContentRange;
+use crate::prepared_response::ContentRange;
 use crate::range::ByteRange;
 
 /// Appends the media type of a body whose parts are divided by `boundary`.

@@ -1,6 +1,6 @@
 //! The built-in error pages: small static bytes, as HTML, as text or as problem details.
 
-use crate::prepared::{Prepared, PreparedBody, SharedFields};
+use crate::prepared_response::{Prepared, PreparedBody, SharedFields};
 
 /// A page and its media type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

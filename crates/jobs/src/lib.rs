@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`job_queue`] | jobs: threads beside the workers, bounded queues, cancellation, results |
 //! | [`piecewise_job`] | jobs that give their result in pieces, each when it is wanted |
-//! | [`task_thread`] | asynchronous tasks of client libraries, on one thread with a runtime |
+//! | [`async_thread`] | asynchronous tasks of client libraries, on one thread with a runtime |
 //! | [`byte_quota`] | limits for bytes in memory outside of workers and VMs |
 //! | [`folder_root`] | lookups of paths that never leave an open folder |
 //! | [`folders`] | files below folders that the operator has named |
@@ -17,13 +17,13 @@
 //! | [`limits`] | every limit with its reason |
 #![forbid(unsafe_code)]
 
+pub mod async_thread;
 pub mod byte_quota;
 pub mod folder_root;
 pub mod folders;
 pub mod job_queue;
 pub mod limits;
 pub mod piecewise_job;
-pub mod task_thread;
 pub mod upload_name;
 pub mod upload_quota;
 pub mod upload_spool;

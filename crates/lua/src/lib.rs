@@ -28,7 +28,7 @@
 //! | [`site`] | the state that successive scripts of a site share |
 //! | `site_counters`, `persisted_values` | counters and values that outlive a script |
 //! | [`secrets`] | values that scripts need and that do not stand in their code |
-//! | [`fetch`] | requests of scripts to other servers |
+//! | [`fetch_client`] | requests of scripts to other servers |
 //! | [`programs`] | programs of the system that scripts run |
 //! | [`store_access`] | the store of the server, for its scripts |
 //!
@@ -78,7 +78,7 @@ mod clock;
 mod cookie;
 mod copied_value;
 pub mod cpu_watchdog;
-pub mod fetch;
+pub mod fetch_client;
 pub mod footprint;
 pub mod library;
 pub mod limits;

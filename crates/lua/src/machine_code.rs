@@ -10,7 +10,7 @@ use std::io;
 use std::sync::{Once, OnceLock};
 
 use mlua::{Function, Lua, Result, Table, ffi};
-use pinion_engine::{executable_memory, stderr};
+use pinion_engine::{executable_memory_probe, stderr};
 
 /// Prepares a fresh VM, before it has run anything. Lua 5.4 compiles to no machine code.
 ///

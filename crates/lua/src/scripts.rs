@@ -4,7 +4,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `requests` | a request from its head to its response, and its errors |
-//! | `request_content` | events of the content of a request, and the limit of its memory |
+//! | `content_memory` | events of the content of a request, and the limit of its memory |
 //! | `sent_files` | a file as the content of a response |
 //! | `finish_response` | the end of a response whose handler has returned |
 //! | `field_lines` | the fields of a response |
@@ -17,12 +17,12 @@
 //! | `object_counts` | the objects that scripts hold, for tests |
 
 mod background;
+mod content_memory;
 mod field_lines;
 mod finish_response;
 #[cfg(feature = "sim")]
 mod object_counts;
 mod operations;
-mod request_content;
 mod requests;
 mod sent_files;
 mod standalone;
@@ -44,15 +44,15 @@ use pinion_engine::clock::Now;
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_http::request::RequestHead;
+use pinion_jobs::async_thread::TaskThread;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::job_queue::JobQueues;
-use pinion_jobs::task_thread::TaskThread;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_programs::spawner_access::SpawnerAccess;
 
 use crate::body::body_memory::BodyMemory;
 use crate::cpu_watchdog::{CpuWatchdog, CpuWatchdogs};
-use crate::fetch::WorkerClient;
+use crate::fetch_client::WorkerClient;
 use crate::library::passwords::PasswordLimits;
 use crate::problem::ScriptProblem;
 use crate::program::SiteProgram;

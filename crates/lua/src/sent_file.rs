@@ -10,7 +10,7 @@ use pinion_http::byteranges;
 use pinion_http::conditional::{self, PreconditionVerdict, Validators};
 use pinion_http::date::{self, UnixSeconds};
 use pinion_http::h1::encode;
-use pinion_http::prepared::ContentRange;
+use pinion_http::prepared_response::ContentRange;
 use pinion_http::range::{self, ByteRange, Ranges};
 use pinion_http::request::ConditionalRequest as _;
 use pinion_jobs::folders::{FileErrorKind, Folders};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::copied_value::CopiedValue;
-use crate::fetch::FetchSettings;
+use crate::fetch_client::FetchSettings;
 use crate::persisted_values::KeptValues;
 use crate::programs::Programs;
 use crate::script_memory::ScriptMemory;

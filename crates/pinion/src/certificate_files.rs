@@ -9,7 +9,7 @@ use crate::regular_file;
 use crate::settings::{CanonicalHost, CertificateFiles};
 use crate::terminal::counted;
 use foreign::Role;
-use pinion_engine::tls::certificates::{Certificate, CertificateError, CertificateName};
+use pinion_engine::tls::certificate::{Certificate, CertificateError, CertificateName};
 use pinion_engine::tls::config::{ClientAuthorities, TlsError};
 use std::error::Error;
 use std::fmt;

@@ -6,8 +6,8 @@ mod habits;
 
 use crate::directives::group::grouped;
 use crate::directives::verb_notes::{self, ManualSection};
+use crate::directives::verb_wording::{Wording, push_sentences};
 use crate::directives::verbs::{self, Verb, VerbRow};
-use crate::directives::wording::{Wording, push_sentences};
 use crate::directives::{self, Default, Directive, Kind};
 use crate::failure::Failure;
 use crate::written::Low;

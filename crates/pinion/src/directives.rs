@@ -2,19 +2,19 @@
 //! line, the file, the help, the man pages and the reference (`docs/reference/`) are all made from
 //! these rows, so a directive is described in exactly one place.
 //!
-//! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
+//! Rows stand in one file for each side of the program: [`command_flags`] (how an archive is looked
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`lua`] (how its
 //! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has), [`proxy`]
 //! and [`mount`] (which paths other servers respond to), `cgi` (CGI scripts that flags name), `php`
 //! (PHP that the server starts), [`access`] (who may request what) and [`program`] (which programs
 //! it keeps running). The tables of the keys are in [`mod@file`], the headings above flags in
-//! [`mod@group`]. The texts of a flag that differ under one verb are in [`wording`]. Examples and
+//! [`mod@group`]. The texts of a flag that differ under one verb are in [`verb_wording`]. Examples and
 //! the like, which follow the flags in the help, are in [`verb_notes`].
 
 mod access;
-pub(crate) mod archive;
 pub(crate) mod build;
 mod cgi;
+pub(crate) mod command_flags;
 mod fetch;
 pub(crate) mod file;
 pub(crate) mod group;
@@ -31,9 +31,9 @@ pub(crate) mod site;
 mod store;
 pub(crate) mod tls;
 pub(crate) mod verb_notes;
+pub(crate) mod verb_wording;
 pub(crate) mod verbs;
 pub(crate) mod why;
-pub(crate) mod wording;
 
 use file::Key;
 use group::DirectiveGroup;
@@ -258,7 +258,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
         .chain(tls::ROWS)
         .chain(store::ROWS);
     let served = served.chain(mount::ROWS).chain(access::ROWS).chain(program::ROWS);
-    served.chain(build::ROWS).chain(archive::ROWS).chain(why::ROWS)
+    served.chain(build::ROWS).chain(command_flags::ROWS).chain(why::ROWS)
 }
 
 /// Returns the rows of the table `[[site.mount]]`.

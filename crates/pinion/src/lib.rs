@@ -27,7 +27,7 @@
 //! | `access_log`, `calendar` | the access log; times in the formats of logs and listings |
 //! | `log_lines`, `panics` | lines of a server that are no errors; panics of a server |
 //! | `document` | the JSON document of a failed run |
-//! | `listing` | an entry of an archive as verbs show it |
+//! | `listed_entry` | an entry of an archive as verbs show it |
 //! | `terminal` | colours, columns and sizes of output |
 //! | `progress` | the progress bar of a long verb |
 //! | `manual` | the manual pages, as roff, made from the directive table |
@@ -51,7 +51,7 @@ mod failure;
 mod fallback_rule;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod listing;
+mod listed_entry;
 mod log_lines;
 mod manual;
 mod network;

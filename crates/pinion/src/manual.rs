@@ -6,8 +6,8 @@ mod roff;
 use crate::directives::file::TABLES;
 use crate::directives::group::grouped;
 use crate::directives::verb_notes::{self, ManualSection};
+use crate::directives::verb_wording::push_sentences;
 use crate::directives::verbs::{self, Verb, VerbRow};
-use crate::directives::wording::push_sentences;
 use crate::directives::{Default, Directive, Kind};
 use roff::ManualPage;
 

@@ -17,7 +17,7 @@
 //! | [`release_store`] | the files in `releases/`: storing, listing, removing |
 //! | [`history`] | the log, and the order of rollbacks |
 //! | [`lock`] | one switch after the other |
-//! | [`turn`] | the switch itself |
+//! | [`release_switch`] | the switch itself |
 //! | [`served`] | whether a server has a release in use |
 //! | [`release_location`] | a folder of this machine, or `ssh://` of another |
 //! | [`remote`] | the same verbs at the other end of ssh |
@@ -32,6 +32,6 @@ pub(crate) mod id;
 mod lock;
 pub(crate) mod release_location;
 pub(crate) mod release_store;
+pub(crate) mod release_switch;
 pub(crate) mod remote;
 pub(crate) mod served;
-pub(crate) mod turn;

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::settings::{CertificateFiles, SelfSignedKey};
 use crate::state;
 use anyhow::{Context as _, anyhow};
-use pinion_engine::tls::certificates::Certificate;
+use pinion_engine::tls::certificate::Certificate;
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair,
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, PKCS_RSA_SHA256, RsaKeySize, SanType,

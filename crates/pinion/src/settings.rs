@@ -1,7 +1,7 @@
 //! The settings of a command, from their written form: every value read, checked and typed, with
 //! defaults in place.
 
-mod archives;
+mod archive_verbs;
 mod build;
 mod cgi_flags;
 mod live_folder;
@@ -34,7 +34,7 @@ use crate::written::Low;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-pub(crate) use archives::{Diff, Extract, Import};
+pub(crate) use archive_verbs::{Diff, Extract, Import};
 pub(crate) use build::{Build, BuildSettings, CONTENT_FLAGS, NamedSources};
 pub(crate) use cgi_flags::ScriptFolderFlag;
 pub(crate) use live_folder::{LiveFolder, LiveFolderLocation, live_folders};
@@ -193,10 +193,10 @@ impl Settings {
             Verb::Cat => Self::Cat(cat(low)?),
             Verb::Check => Self::Check(check(low)?),
             Verb::Completions => Self::Completions { shell: word(&operand(low, "SHELL")?) },
-            Verb::Diff => Self::Diff(archives::diff(low)?),
+            Verb::Diff => Self::Diff(archive_verbs::diff(low)?),
             Verb::Drain => Self::Control(ControlCommand::from_low(low, ServerCommand::Drain)?),
-            Verb::Extract => Self::Extract(archives::extract(low)?),
-            Verb::Import => Self::Import(archives::import(low)?),
+            Verb::Extract => Self::Extract(archive_verbs::extract(low)?),
+            Verb::Import => Self::Import(archive_verbs::import(low)?),
             Verb::Inspect => Self::Inspect(look(low)?),
             Verb::Ls => Self::Ls(look(low)?),
             Verb::Man => Self::Man { page: optional(low, "PAGE")?.as_deref().map(word) },

@@ -5,7 +5,7 @@ use pinion_http::field::KnownField;
 use pinion_http::media::MediaType;
 use pinion_http::negotiate::preferred_error_format;
 use pinion_http::page::{self, ErrorFormat, PageContent};
-use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::RequestHead;
 

@@ -6,7 +6,7 @@ use pinion_archive::{Archive, BodyLocation, SharedBlock};
 use pinion_http::conditional::Validators;
 use pinion_http::date::UnixSeconds;
 use pinion_http::method::Method;
-use pinion_http::prepared::{ExternalRange, Prepared};
+use pinion_http::prepared_response::{ExternalRange, Prepared};
 use pinion_http::request::RequestHead;
 use pinion_http::target::{escape, is_path_byte};
 
@@ -38,7 +38,7 @@ pub struct LiveFile<'x> {
 }
 
 /// Returns the response of a site to a request for a file outside of its archive. The pieces of its
-/// body are [external](pinion_http::prepared::Piece::External), and all of them of this file.
+/// body are [external](pinion_http::prepared_response::Piece::External), and all of them of this file.
 pub fn live_response<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
@@ -134,7 +134,7 @@ pub struct SentFile<'x> {
 }
 
 /// Returns the response to a request for which an application has named a file. The pieces of its
-/// body are [external](pinion_http::prepared::Piece::External), and all of them of this file. Rules
+/// body are [external](pinion_http::prepared_response::Piece::External), and all of them of this file. Rules
 /// for fields are in the fields already.
 pub fn sent_file_response<'x>(
     archive: &Archive<'x>,

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use pinion_http::byteranges;
 use pinion_http::limits::RANGES_MAX;
-use pinion_http::prepared::{Piece, Prepared, PreparedBody};
+use pinion_http::prepared_response::{Piece, Prepared, PreparedBody};
 use pinion_http::range::ByteRange;
 
 use crate::request_buffers::Pieces;

@@ -1,6 +1,6 @@
 //! The locations of redirects.
 
-use pinion_http::prepared::Location;
+use pinion_http::prepared_response::Location;
 use pinion_http::target::{escape, is_path_byte, is_uri_byte};
 
 /// Writes a decoded path as the path of a URI reference, with a `slash` at its end if requested.

@@ -5,7 +5,7 @@ use pinion_archive::limits::PATH_MAX_BYTES;
 use pinion_archive::limits::TARGET_MAX_BYTES as ARCHIVE_TARGET_MAX_BYTES;
 use pinion_archive::{Damage, Scratch, SharedBlock};
 use pinion_http::limits::{RANGES_MAX, TARGET_MAX_BYTES};
-use pinion_http::prepared::Piece;
+use pinion_http::prepared_response::Piece;
 
 use crate::field_rules::{FieldBuffers, FieldSort, SentPage};
 use crate::response::SiteLookup;

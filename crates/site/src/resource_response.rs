@@ -8,7 +8,7 @@ use pinion_archive::{ArchivePart, BodyLocation, Damage, Entry, Fault, SharedBloc
 use pinion_http::conditional::{self, PreconditionVerdict, Validators};
 use pinion_http::field::KnownField;
 use pinion_http::negotiate;
-use pinion_http::prepared::{ContentRange, Piece, Prepared, PreparedBody};
+use pinion_http::prepared_response::{ContentRange, Piece, Prepared, PreparedBody};
 use pinion_http::range::{self, ByteRange, Ranges};
 
 use crate::field_rules::{FieldSort, SentPage};

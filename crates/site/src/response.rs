@@ -4,7 +4,7 @@ use pinion_archive::{Archive, Damage, Entry, EntryKind, Role};
 use pinion_http::date::UnixSeconds;
 use pinion_http::method::Method;
 use pinion_http::page::ErrorFormat;
-use pinion_http::prepared::{Location, Prepared, SharedFields};
+use pinion_http::prepared_response::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_http::target::Form;
 

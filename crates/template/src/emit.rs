@@ -20,11 +20,11 @@ use std::collections::HashMap;
 
 use crate::escaping::Context;
 use crate::expand::{ExpandedPage, Flat};
-use crate::format::Conversion;
 use crate::limits::RUN_MAX_PIECES;
 use crate::lua::ChunkReport;
 use crate::source::{PieceKind, Show, TemplateSource};
 use crate::template::{LENT, SourceLine};
+use crate::value_suffix::Conversion;
 
 /// Returns the source, the segments, and the origin of each line.
 pub(crate) fn chunk(

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `split` | a file → text, values, blocks, tags |
 //! | `source` | the pieces of a file |
-//! | `format` | the conversions behind a colon: `#[[price:.2f]]` |
+//! | `value_suffix` | the conversions behind a colon: `#[[price:.2f]]` |
 //! | [`name`] | which files are code, and the requests of a page |
 //! | `path` | paths in includes |
 //! | `expand` | includes and layouts: many files → one page |
@@ -36,7 +36,6 @@ use pinion_luajit as _;
 mod emit;
 mod escaping;
 mod expand;
-mod format;
 pub mod limits;
 mod lua;
 pub mod name;
@@ -46,6 +45,7 @@ mod source;
 mod split;
 mod stray_tags;
 mod template;
+mod value_suffix;
 
 pub use escaping::Context;
 pub use problem::TemplateProblem;

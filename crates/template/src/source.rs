@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use crate::escaping::Trust;
-use crate::format::Conversion;
 use crate::limits::PIECE_BYTES;
 use crate::lua::LuaToken;
+use crate::value_suffix::Conversion;
 
 /// A file that was read.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! A file → its pieces.
 
 use crate::escaping::Trust;
-use crate::format;
 use crate::limits::FILE_MAX_BYTES;
 use crate::lua::{Gap, Kind, Lexer};
 use crate::problem::{FileFault, quoted};
 use crate::source::{PieceKind, Show, SourcePiece, TemplateSource};
+use crate::value_suffix;
 
 /// Splits a file.
 pub(crate) fn split<'a>(path: &str, bytes: &'a [u8]) -> Result<TemplateSource<'a>, FileFault> {
@@ -138,7 +138,7 @@ impl Splitter<'_> {
             if squares == 0
                 && others == 0
                 && rest.starts_with(b":")
-                && let Some((found, length)) = format::conversion(&rest[1..])
+                && let Some((found, length)) = value_suffix::conversion(&rest[1..])
             {
                 conversion = Some(found);
                 self.lexer.skip(1 + length);
@@ -148,7 +148,7 @@ impl Splitter<'_> {
                 && others == 0
                 && trust == Trust::Nothing
                 && rest.starts_with(b":")
-                && let Some(length) = format::trusted(&rest[1..])
+                && let Some(length) = value_suffix::trusted(&rest[1..])
             {
                 trust = Trust::Url;
                 self.lexer.skip(1 + length);

@@ -3,7 +3,7 @@
 //! QUIC is that of quinn. Frames and field sections are made and parsed here, so that a request can
 //! have any error that a case needs, and no error of the server is tolerated.
 
-mod part;
+mod aside;
 mod stops;
 
 use super::Broken;
@@ -15,7 +15,7 @@ use crate::law;
 use crate::protocol::Protocol;
 use crate::request::Request;
 use crate::response::{Response, from_section};
-pub use part::Part;
+pub use aside::Part;
 use quinn::{ConnectionError, ReadError, RecvStream, SendStream, VarInt, WriteError};
 use std::future::poll_fn;
 use std::io;

@@ -13,7 +13,7 @@ mod asgi_frameworks;
 mod asgi_late_websockets;
 mod asgi_websockets;
 mod autobahn;
-mod bad_input;
+mod bad_clients;
 mod balancing;
 mod building;
 #[cfg(feature = "long")]
@@ -157,8 +157,8 @@ mod socket_activation;
 mod ssh;
 #[cfg(feature = "long")]
 mod stalls;
-mod starting;
 mod startup_cost;
+mod startup_signals;
 mod stopping;
 mod store_alone;
 mod store_clients;

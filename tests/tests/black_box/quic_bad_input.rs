@@ -4,10 +4,10 @@
 use pinion_tests::client::http3::{Http3, kind, stream};
 use pinion_tests::client::quic::{Quic, first_datagram, frame, integer, wait};
 use pinion_tests::client::{Broken, qpack};
+use pinion_tests::datagram_relay::Relay;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
-use pinion_tests::relay::Relay;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::{is_reached, wait_for};

@@ -22,15 +22,15 @@
 //! | `started` | a server that was just started |
 //! | `cost` | the cost of a program that runs to its end |
 //! | `trees` | sites for benches |
-//! | `long_path` | a long path between two network namespaces |
+//! | `delayed_network` | a long path between two network namespaces |
 
 mod abuse;
 mod build;
 mod cost;
+mod delayed_network;
 mod figures;
 mod gateways;
 mod load;
-mod long_path;
 mod machine;
 mod paths;
 mod peers;

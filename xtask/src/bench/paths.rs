@@ -9,8 +9,8 @@
 
 mod sharing;
 
+use super::delayed_network::{Ended, LongPath, SERVER, line, on};
 use super::figures::{self, Figure};
-use super::long_path::{Ended, LongPath, SERVER, line, on};
 use super::peers::{self, Peer};
 use super::runs::Run;
 use super::{release, rounds_and_name};

@@ -5,8 +5,8 @@
 //! them. The clients are curl and, over HTTP/3, `bench/h3load`. Caddy hands the content on to
 //! Pinion, next to it on the same side of the path, so the same script reads it.
 
+use super::delayed_network::{Ended, LongPath, SERVER, line, on};
 use super::figures::{self, Figure};
-use super::long_path::{Ended, LongPath, SERVER, line, on};
 use super::runs::Run;
 use super::statistics::Spread;
 use super::{release, rounds_and_name};

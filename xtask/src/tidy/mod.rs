@@ -11,7 +11,7 @@
 //! | `crates` | the layers of the crates |
 //! | `layers` | the layers of the engine |
 //! | `cycles` | circles between files of a crate |
-//! | `modules` | unused Rust files |
+//! | `orphans` | unused Rust files |
 //! | `names` | the names of files |
 //! | `size` | the sizes of lines, files and functions |
 //! | `safety`, `simulation` | `unsafe` code; parts of the simulator that only tests may contain |
@@ -28,9 +28,9 @@ mod decisions;
 mod language;
 mod layers;
 mod links;
-mod modules;
 mod names;
 mod notes;
+mod orphans;
 mod paths;
 mod phrases;
 mod project;
@@ -71,7 +71,7 @@ const RULES: &[Rule] = &[
     notes::LIMITS,
     notes::OPENINGS,
     notes::EXCUSES,
-    modules::ORPHANS,
+    orphans::ORPHANS,
     names::VAGUE,
     language::TYPE_NAMES,
     links::LINKS,

@@ -2,13 +2,13 @@
 //! leads to a wrong result.
 
 mod compare;
+#[path = "../../../http/tests/wire/compressed_fields_law.rs"]
+mod compressed_fields_law;
 mod corpus;
 mod edits;
 mod error_pages;
 mod forge;
 mod format;
-#[path = "../../../http/tests/wire/forms_law.rs"]
-mod forms_law;
 mod hostile;
 mod hostile_rules;
 mod injury;

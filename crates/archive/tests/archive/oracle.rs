@@ -15,8 +15,8 @@ use pinion_archive::{
     Scratch, SectionKind, SharedId, TargetPart, ValuePart, verify,
 };
 
+use crate::compressed_fields_law::check_fields;
 use crate::edits::{edit, reseal};
-use crate::forms_law::check_fields;
 use crate::sample::{
     KEYS, code_of, error_page_of, everything, everything_in, field_rules_of, later_site, look_up,
     look_up_fallback, previous_of, rules_of, site,

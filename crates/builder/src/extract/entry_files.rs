@@ -13,8 +13,8 @@ use pinion_http::target;
 use pinion_template::name::main_script;
 
 use crate::assemble::{COMPAT_80S, COMPAT_FACT, INCLUDE_FACT};
+use crate::code_or_content;
 use crate::compat_80s::{is_page_below_static, loads_module};
-use crate::dynamic_site;
 use crate::extract::code_paths::CodePlaces;
 use crate::limits::{FILE_NAME_MAX_BYTES, FILE_PATH_MAX_BYTES};
 use crate::media::{self, MediaType};
@@ -244,7 +244,7 @@ impl<'a> ExtractLayout<'a> {
             let folder = path.get(..path.len() - path_and_name(&path).1.len()).unwrap_or_default();
             names.may_be_part(&relative(folder))
         };
-        let is_left_out = !is_read || (*is_dynamic && dynamic_site::is_left_out(&path));
+        let is_left_out = !is_read || (*is_dynamic && code_or_content::is_left_out(&path));
         if is_left_out && !is_static {
             return refuse(RefusalReason::LeftOut);
         }
@@ -286,7 +286,7 @@ impl ExtractLayout<'_> {
             };
         }
         if (is_beside && !is_script(name))
-            || dynamic_site::is_left_out(path)
+            || code_or_content::is_left_out(path)
             || !names.may_matter(&relative(&file), true)
         {
             return refuse(RefusalReason::LeftOut);

@@ -6,9 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::code_or_content::{self, CodeFile};
 use crate::compat_80s::is_page_below_static;
 use crate::draft_file::draft_of;
-use crate::dynamic_site::{self, CodeFile};
 use crate::error::{FileProblem, Reason};
 use crate::limits::{FILES_MAX, NAMES_UNASKED};
 use crate::progress::Progress;
@@ -209,7 +209,7 @@ impl FolderContent {
 
 /// Returns whether a folder, with slashes on both ends, holds the content of a dynamic site.
 pub(super) fn is_content_folder(key: &[u8]) -> bool {
-    dynamic_site::is_content_folder(without_slash(key))
+    code_or_content::is_content_folder(without_slash(key))
 }
 
 pub(super) fn without_slash(key: &[u8]) -> &[u8] {

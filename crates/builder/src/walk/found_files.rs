@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::dynamic_site::CodeFile;
+use crate::code_or_content::CodeFile;
 use crate::error::{FileProblem, Reason};
 use crate::walk::source_stamp::SourceStamp;
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::archive_reader::built;
-use crate::plain_fields::{PATTERNS, Rule, text, told};
+use crate::fields_oracle::{PATTERNS, Rule, text, told};
 use crate::test_folder::Folder;
 
 const FILES: [&str; 8] =

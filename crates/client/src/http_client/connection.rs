@@ -8,10 +8,10 @@ use pinion_http::h1::head::HeadStorage;
 
 use super::RequestId;
 use super::error::HttpClientError;
+use super::protocol_codec::{RequestFraming, ResponseReader};
 use super::request::PendingRequest;
 use super::request_key::RequestKey;
 use super::response_start::{is_followed, response_start};
-use super::server_protocol::{RequestFraming, ResponseReader};
 use crate::limits::DISCARDED_MAX_BYTES;
 
 /// An open connection.

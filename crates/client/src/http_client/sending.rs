@@ -16,8 +16,8 @@ use pinion_http::method::Method;
 use pinion_http::{fastcgi, scgi};
 
 use super::error::HttpClientError;
+use super::protocol_codec::{RequestFraming, ResponseReader};
 use super::request::{ClientRequest, PendingRequest, RequestBody, ServerProtocol};
-use super::server_protocol::{RequestFraming, ResponseReader};
 use crate::limits::COPIED_CONTENT_MAX_BYTES;
 
 /// A head in the form in which it is sent, with the state for its response and its content.

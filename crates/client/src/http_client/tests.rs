@@ -2,7 +2,7 @@
 //! wrong. The laws for all kinds of servers are in `tests/sim`.
 
 mod bounds;
-mod programs;
+mod fastcgi_and_scgi;
 #[path = "../../tests/sim/sim_worker.rs"]
 mod sim_worker;
 mod tls_settings;

@@ -9,10 +9,10 @@ use pinion_http::h1::client::response_parser::{InputEnd, Persistence};
 
 use super::connection::{ClientConnection, ReadStep};
 use super::error::HttpClientError;
+use super::protocol_codec::RequestFraming;
 use super::request::{PendingRequest, RequestBody, RequestProgress, Tunnel};
 use super::request_key::RequestKey;
 use super::sending::WrittenHead;
-use super::server_protocol::RequestFraming;
 use super::{ConnectionCommand, ConnectionId, HttpClient, RequestId, response_start, sending};
 use crate::connection_pool::Reuse;
 use crate::content_decoder::{ACCEPTED_CODINGS, ACCEPTED_WITHOUT_BROTLI};

@@ -14,8 +14,8 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use pinion_jobs::async_thread::TaskOutput;
 use pinion_jobs::job_queue::JobValue;
-use pinion_jobs::task_thread::TaskOutput;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pinion_jobs::task_thread::TaskGuard;
+use pinion_jobs::async_thread::TaskGuard;
 
 use super::name_cache::{FamilyAnswer, NameAnswers};
 use super::{ResolveCallback, ResolveError, Resolved};

@@ -5,7 +5,7 @@ use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::h1::glance::glance;
 use pinion_http::h1::head::Parsed;
 use pinion_http::h1::trailers;
-use pinion_http::prepared::{Prepared, PreparedBody};
+use pinion_http::prepared_response::{Prepared, PreparedBody};
 use pinion_http::refusal::{Refusal, RefusedRequest};
 use pinion_http::request::RequestHead;
 
@@ -13,7 +13,6 @@ use super::ended_exchanges::take_http1_end;
 use super::raw;
 use crate::app::{App, Event, OwnResponse};
 use crate::backend::Slot;
-use crate::buffers::Buffers;
 use crate::conn::{Conn, Protocol};
 use crate::ending::WorkerEnding;
 use crate::exchange::Exchange;
@@ -24,6 +23,7 @@ use crate::http1::response::HEAD_FIXED_BYTES;
 use crate::http1::{AfterResponse, Http1, OpenExchange};
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::linger::Remaining;
+use crate::worker_buffers::Buffers;
 use crate::worker_core::WorkerCore;
 
 /// The reason why a connection speaks HTTP/1 here.

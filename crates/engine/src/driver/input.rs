@@ -5,10 +5,10 @@ use pinion_http::h1::glance::glance;
 use super::{http1, http2, preface, raw};
 use crate::app::App;
 use crate::backend::Slot;
-use crate::buffers::Buffers;
 use crate::conn::Protocol;
 use crate::http1::Http1;
 use crate::multiplexed::Multiplexed;
+use crate::worker_buffers::Buffers;
 use crate::worker_core::WorkerCore;
 
 /// Uses input as far as that is possible and keeps the rest.

@@ -8,7 +8,7 @@ use pinion_http::h1::trailers;
 use pinion_http::method::Method;
 use pinion_http::negotiate::preferred_error_format;
 use pinion_http::page::ErrorFormat;
-use pinion_http::prepared::PreparedBody;
+use pinion_http::prepared_response::PreparedBody;
 use pinion_http::refusal::{Refusal, RefusedRequest};
 use pinion_http::request::RequestHead;
 
@@ -21,8 +21,8 @@ use crate::exchange::{Exchange, RangeSource};
 use crate::gone::Gone;
 use crate::limits::STREAM_LOW_WATER_BYTES;
 use crate::multiplexed::MultiplexedStream;
-use crate::notice::Notice;
 use crate::protocol::Response;
+use crate::stream_event::Notice;
 use crate::worker_core::WorkerCore;
 
 use super::ended_exchanges::tell_ended;

@@ -10,8 +10,8 @@ use crate::conn::Protocol;
 use crate::deadline::DeadlineWatch;
 use crate::gone::Gone;
 use crate::linger::Remaining;
-use crate::notice::Notice;
 use crate::remote::NotConnected;
+use crate::stream_event::Notice;
 use crate::worker::Worker;
 
 impl<B: Backend, A: App> Worker<B, A> {

@@ -2,7 +2,7 @@
 //! origin.
 
 use pinion_http::field::Field;
-use pinion_http::prepared::SharedFields;
+use pinion_http::prepared_response::SharedFields;
 
 /// Complete field lines, in the form of HTTP/1, at most one of each name. They replace fields of
 /// the response with the same names, except that `Vary` has the values of both (RFC 9110 §12.5.5).

@@ -7,10 +7,10 @@ use pinion_http::coding::Coding;
 use pinion_http::field::Field;
 
 use super::{ContentRoom, Exchange, ExchangeStage, Slice};
-use crate::buffers::Buffers;
 use crate::encode::{EncoderOperation, Recoded, is_suited};
 use crate::gone::Gone;
 use crate::limits::{ENCODE_PIECE_MAX_BYTES, EXTERNAL_READ_BYTES};
+use crate::worker_buffers::Buffers;
 
 impl Exchange<'_> {
     /// Allows the response to be compressed as it is sent by [`Self::write`], in the coding that

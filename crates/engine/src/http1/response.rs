@@ -3,16 +3,16 @@
 
 use pinion_http::field::Field;
 use pinion_http::h1::encode::{self, BodyLength, ConnectionFields};
-use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody};
+use pinion_http::prepared_response::{ArchiveRange, Piece, Prepared, PreparedBody};
 use pinion_http::status::never_has_content;
 
-use crate::buffers::{Buffers, or_overload};
 use crate::exchange::slice::{RangeSource, Slice};
 use crate::gone::Gone;
 use crate::http1::OpenExchange;
 use crate::limits::COPY_BODY_MAX_BYTES;
 use crate::mapping::MappingId;
 use crate::protocol::Sink;
+use crate::worker_buffers::{Buffers, or_overload};
 
 /// Bytes that a response head may need besides its variable parts: status line, lengths, dates, the
 /// connection's own fields. A test checks them against the longest head.

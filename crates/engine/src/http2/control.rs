@@ -5,10 +5,10 @@ use pinion_http::h2::session::{Session, SessionSettings};
 use pinion_http::limits::Limits;
 
 use super::Http2;
-use crate::buffers::Buffers;
 use crate::gone::Gone;
 use crate::link::TransportLink;
 use crate::multiplexed::MultiplexedStream;
+use crate::worker_buffers::Buffers;
 
 impl Http2 {
     /// Begins HTTP/2 on a connection whose first bytes are still to arrive.

@@ -2,12 +2,12 @@
 //! as far as the windows and the connection's queue have room (RFC 9113 §6.9, RFC 9218 §10).
 
 use super::Http2;
-use crate::buffers::Buffers;
 use crate::deadline::DeadlineWatch;
 use crate::exchange::state::ExchangeStage;
 use crate::gone::Gone;
 use crate::limits::FRAMED_MAX_BYTES;
 use crate::link::TransportLink;
+use crate::worker_buffers::Buffers;
 use pinion_http::h2::frame::{ErrorCode, FRAME_HEADER_BYTES};
 
 impl Http2 {

@@ -2,11 +2,10 @@
 //! returns the reason if it cannot queue its output.
 
 use pinion_http::field::Field;
-use pinion_http::hpack::encode;
-use pinion_http::prepared::{Piece, Prepared, PreparedBody};
+use pinion_http::hpack::static_encoder;
+use pinion_http::prepared_response::{Piece, Prepared, PreparedBody};
 
 use super::Http2;
-use crate::buffers::{Buffers, or_overload};
 use crate::exchange::slice::{RangeSource, Slice};
 use crate::gone::Gone;
 use crate::http1::response::{HEAD_FIXED_BYTES, fields_bytes};
@@ -14,6 +13,7 @@ use crate::limits::{COPY_BODY_MAX_BYTES, FRAMED_MAX_BYTES};
 use crate::mapping::{Mapping, Mappings};
 use crate::multiplexed::no_stream;
 use crate::protocol::Sink;
+use crate::worker_buffers::{Buffers, or_overload};
 
 /// Queues a complete response.
 ///
@@ -38,7 +38,7 @@ pub(crate) fn prepared(
     let fits =
         |bytes: usize| bytes == 0 || bytes <= session.room(id) && output.bytes < FRAMED_MAX_BYTES;
     let content = content.filter(|content| fits(content.len()));
-    let fixed_bytes = HEAD_FIXED_BYTES + encode::prepared_bytes(response) + tail.all.len();
+    let fixed_bytes = HEAD_FIXED_BYTES + static_encoder::prepared_bytes(response) + tail.all.len();
     let room = fixed_bytes + content.map_or(0, <[u8]>::len);
     let head_ends = content.is_some_and(<[u8]>::is_empty);
     let wrote = output.append(pool, room, |out| {
@@ -110,7 +110,9 @@ pub(crate) fn interim<'f>(
     let Buffers { outputs, pool, .. } = &mut *sink.buffers;
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
     or_overload(outputs.of(&mut sink.link.output).append(pool, room, |out| {
-        http2.session.head(id, false, out, |_, block| encode::interim(block, status, fields));
+        http2
+            .session
+            .head(id, false, out, |_, block| static_encoder::interim(block, status, fields));
     }))
 }
 
@@ -161,7 +163,7 @@ pub(crate) fn end<'f>(
     let stream = http2.session.own(id).ok_or_else(no_stream)?;
     if !stream.state.head_only && trailers.clone().next().is_some() {
         let mut block = Vec::new();
-        encode::trailers(&mut block, trailers);
+        static_encoder::trailers(&mut block, trailers);
         stream.trailers = (!block.is_empty()).then_some(block);
     }
     Ok(())

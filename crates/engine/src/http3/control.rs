@@ -6,9 +6,9 @@ use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{Dir, StreamId};
 
 use super::{Http3, var_int};
-use crate::buffers::Buffers;
 use crate::deadline::DeadlineWatch;
 use crate::link::TransportLink;
+use crate::worker_buffers::Buffers;
 
 impl Http3 {
     /// Counts the bytes that QUIC holds in both directions, and the memory of the session that its

@@ -7,7 +7,6 @@ use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{Connection, WriteError};
 
 use super::{Http3, Open};
-use crate::buffers::Buffers;
 use crate::deadline::DeadlineWatch;
 use crate::exchange::state::ExchangeStage;
 use crate::gone::Gone;
@@ -18,6 +17,7 @@ use crate::multiplexed::{MultiplexedStream, release};
 use crate::output::{Next, OutputQueue, Outputs};
 use crate::quic::stream_priority::stream_priority;
 use crate::send::piece;
+use crate::worker_buffers::Buffers;
 
 /// The outcome of a stream's turn.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,17 +3,17 @@
 
 use pinion_http::field::Field;
 use pinion_http::h3::send;
-use pinion_http::prepared::{Piece, Prepared, PreparedBody};
-use pinion_http::qpack::encode;
-use pinion_http::qpack::encoder::Encoder;
+use pinion_http::prepared_response::{Piece, Prepared, PreparedBody};
+use pinion_http::qpack::dynamic_encoder::Encoder;
+use pinion_http::qpack::static_encoder;
 
 use super::Http3;
-use crate::buffers::{Buffers, or_overload};
 use crate::exchange::slice::{RangeSource, Slice};
 use crate::gone::Gone;
 use crate::http1::response::{HEAD_FIXED_BYTES, fields_bytes};
 use crate::multiplexed::no_stream;
 use crate::protocol::Sink;
+use crate::worker_buffers::{Buffers, or_overload};
 
 /// Queues a complete response.
 ///
@@ -34,7 +34,7 @@ pub(crate) fn prepared(
             PreparedBody::Bytes(bytes) => bytes.len() as u64,
             PreparedBody::Archive(pieces) => pieces.iter().map(Piece::bytes).sum(),
         };
-        let room = HEAD_FIXED_BYTES + encode::prepared_bytes(response) + tail.all.len();
+        let room = HEAD_FIXED_BYTES + static_encoder::prepared_bytes(response) + tail.all.len();
         append(buffers, index, room, |out| {
             send::head(out, |section| encoder.prepared(stream, section, response, tail));
             if content_bytes > 0 {
@@ -59,7 +59,7 @@ pub(crate) fn interim<'f>(
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
     on_stream(http3, number, sink, |buffers, (index, _), _| {
         append(buffers, index, room, |out| {
-            send::head(out, |section| encode::interim(section, status, fields));
+            send::head(out, |section| static_encoder::interim(section, status, fields));
         })
     })
 }
@@ -126,7 +126,7 @@ pub(crate) fn end<'f>(
             return Ok(());
         }
         append(buffers, index, room, |out| {
-            send::trailers(out, |section| encode::trailers(section, trailers));
+            send::trailers(out, |section| static_encoder::trailers(section, trailers));
         })
     })
 }

@@ -18,8 +18,8 @@
 use quinn_proto::{ConnectionEvent, Dir, StreamId};
 
 use super::{Http3, Open, number};
-use crate::buffers::Buffers;
 use crate::limits::{QUIC_FRAME_OVERHEAD_BYTES, QUIC_STREAM_WINDOW_BYTES};
+use crate::worker_buffers::Buffers;
 
 /// The count of the bytes that a stream has received and the engine has not read.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
-use pinion_http::prepared::ExternalRange;
+use pinion_http::prepared_response::ExternalRange;
 
 /// An external file of an archive. It is never mapped: reading it cannot raise SIGBUS, and there
 /// may be any number of them.

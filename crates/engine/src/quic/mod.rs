@@ -36,7 +36,7 @@ mod tests;
 #[cfg(test)]
 pub(crate) fn made_settings() -> (crate::tls::TlsConfig, Vec<u8>) {
     use crate::tls::TlsConfig;
-    use crate::tls::certificates::Certificate;
+    use crate::tls::certificate::Certificate;
     use crate::tls::resolver::CertificateStore;
     use crate::tls::tickets::Tickets;
     use std::sync::Arc;

@@ -14,7 +14,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
 use super::TlsConfig;
-use super::certificates::{CertificateError, certificates};
+use super::certificate::{CertificateError, certificates};
 use super::hello::{Choice, choice};
 use super::hidden_name;
 use super::resolver::CertificateStore;

@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | [`certificates`] | PEM → a certificate with its key, its names, its time |
+//! | [`certificate`] | PEM → a certificate with its key, its names, its time |
 //! | [`resolver`] | the choice of a client's certificate; all of them are replaced at once |
 //! | [`tickets`] | session tickets: keys, their rotation, the sealed data |
 //! | [`config`] | the common settings of a listener's connections |
@@ -13,7 +13,7 @@
 //!
 //! The module works on bytes; the caller reads files.
 
-pub mod certificates;
+pub mod certificate;
 pub mod config;
 pub mod resolver;
 pub mod tickets;

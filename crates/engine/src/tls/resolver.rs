@@ -8,7 +8,7 @@ use rustls::SignatureScheme;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::certificates::{Certificate, CertificateName};
+use super::certificate::{Certificate, CertificateName};
 
 /// The certificates of a server.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use rustls::{
 };
 
 use super::TlsConfig;
-use super::certificates::{Certificate, CertificateError, CertificateName, PemFile};
+use super::certificate::{Certificate, CertificateError, CertificateName, PemFile};
 use super::config::{ClientAuthorities, TlsError};
 use super::resolver::CertificateStore;
 use super::tickets::{TicketKey, Tickets};

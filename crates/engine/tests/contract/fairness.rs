@@ -15,7 +15,7 @@ use pinion_engine::raw::RawStream;
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 
-use crate::plain::connect;
+use crate::plain_client::connect;
 use crate::support::response;
 
 /// Reports the received requests: the letter of the client, and the number of bytes of a stream.

@@ -15,7 +15,7 @@ use pinion_engine::quic::config::{QuicConfig, QuicKeys};
 use pinion_engine::quic::congestion::CongestionControl;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols};
 use pinion_engine::tls::TlsConfig;
-use pinion_engine::tls::certificates::Certificate;
+use pinion_engine::tls::certificate::Certificate;
 use pinion_engine::tls::resolver::CertificateStore;
 use pinion_engine::tls::tickets::Tickets;
 use quinn::crypto::rustls::QuicClientConfig;

@@ -3,7 +3,7 @@
 //! aborts, upgrades, byte streams.
 
 mod accepting;
-mod chores;
+mod alarms_and_messages;
 mod content;
 mod ends;
 mod fairness;
@@ -13,7 +13,7 @@ mod lingering;
 mod opening;
 mod outgoing;
 mod outgoing_tls;
-mod plain;
+mod plain_client;
 mod proxy_protocol;
 mod slices;
 mod stopping;

@@ -19,7 +19,7 @@ use pinion_engine::raw::RawStream;
 use pinion_engine::remote::{Connect, ConnectError, ConnectTls, RemoteAddress};
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
-use pinion_http::prepared::{Prepared, PreparedBody};
+use pinion_http::prepared_response::{Prepared, PreparedBody};
 use rustix::net::{self as sockets, AddressFamily, SocketType};
 
 use crate::support::{connect, read_response};

@@ -15,7 +15,7 @@ use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{
     ListenerSettings, Protocol, Protocols, ProxySources, WorkerSettings,
 };
-use pinion_http::prepared::{Prepared, PreparedBody};
+use pinion_http::prepared_response::{Prepared, PreparedBody};
 
 use crate::support::{connect, read_response};
 

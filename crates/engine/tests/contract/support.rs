@@ -23,13 +23,13 @@ use pinion_engine::raw::RawStream;
 use pinion_engine::server::{Control, Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_http::field::{Field, Fields};
-use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
+use pinion_http::prepared_response::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
 use pinion_http::request::Framing;
 use pinion_http::version::Version;
 
-use crate::ends::OpenExchanges;
 use crate::http3;
-pub(crate) use crate::plain::{connect, read_response};
+pub(crate) use crate::plain_client::{connect, read_response};
+use crate::program_ends::OpenExchanges;
 
 /// Bytes of the file of `/big`.
 pub(crate) const BIG_BYTES: usize = 3 * 1024 * 1024 + 17;

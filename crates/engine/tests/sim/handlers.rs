@@ -16,12 +16,12 @@ use pinion_engine::mapping::{Mapping, MappingId};
 use pinion_engine::raw::RawStream;
 use pinion_http::field::{Field, Fields};
 use pinion_http::page;
-use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
+use pinion_http::prepared_response::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
 
+use crate::alarms_and_messages::Chores;
 use crate::ask::{Kind, mapped, mapped_offset, pattern, sum_of};
-use crate::chores::Chores;
 
 /// Bytes of content that a handler requests at a time.
 const SIP_BYTES: u64 = 700;

@@ -10,7 +10,7 @@ use pinion_engine::settings::{
 };
 use pinion_engine::stepped::{Holdings, Stepped};
 use pinion_engine::tls::TlsConfig;
-use pinion_engine::tls::certificates::Certificate;
+use pinion_engine::tls::certificate::Certificate;
 use pinion_engine::tls::resolver::CertificateStore;
 use pinion_engine::tls::tickets::Tickets;
 use rustls::crypto::aws_lc_rs::default_provider;

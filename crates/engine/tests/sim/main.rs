@@ -1,8 +1,8 @@
 //! The engine on a simulated kernel with simulated clients: one seed decides a whole run
 //! (docs/simulator.md explains how to run, repeat and extend it).
 
+mod alarms_and_messages;
 mod ask;
-mod chores;
 mod client;
 mod coded;
 mod expected;

@@ -12,7 +12,7 @@ use pinion_engine::quic::config::QuicConfig;
 use pinion_engine::raw::RawStream;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_engine::stepped::{Holdings, SimulatedQuic, Stepped};
-use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
 use std::collections::BTreeMap;
 
 use crate::ask::pattern;

@@ -3,7 +3,7 @@
 //! errors. The tests of the contract and of the simulator share it.
 #![allow(dead_code, reason = "each of the two uses a part")]
 
-pub(crate) mod wire;
+pub(crate) mod http2_frames;
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::Limits;
 use pinion_http::section::FieldSection;
 
-use wire::{Frame, Kind, flag};
+use http2_frames::{Frame, Kind, flag};
 
 /// A violation ends the connection.
 type Lawful<T = ()> = Result<T, String>;
@@ -101,8 +101,11 @@ pub(crate) struct Client {
 impl Client {
     /// Creates a client that has written its preface.
     pub(crate) fn new(manner: Manner) -> Client {
-        let mut out = wire::PREFACE.to_vec();
-        wire::settings(&mut out, &[(wire::INITIAL_WINDOW_SIZE, manner.window_bytes)]);
+        let mut out = http2_frames::PREFACE.to_vec();
+        http2_frames::settings(
+            &mut out,
+            &[(http2_frames::INITIAL_WINDOW_SIZE, manner.window_bytes)],
+        );
         Client {
             out,
             streams: BTreeMap::new(),
@@ -134,7 +137,7 @@ impl Client {
         self.next_stream += 2;
         let pseudo = [(":method", method), (":scheme", "http"), (":path", path)];
         let all: Vec<_> = pseudo.iter().chain(&[(":authority", "a")]).chain(fields).collect();
-        wire::headers(&mut self.out, id, &all, end);
+        http2_frames::headers(&mut self.out, id, &all, end);
         let stream = Stream {
             sent_end: end,
             head_only: method == "HEAD",
@@ -178,7 +181,7 @@ impl Client {
         stream.sent_end = is_last;
         stream.send_window -= now as i64;
         self.send_window -= now as i64;
-        wire::data(&mut self.out, id, &bytes[..now], is_last);
+        http2_frames::data(&mut self.out, id, &bytes[..now], is_last);
         now
     }
 
@@ -193,7 +196,7 @@ impl Client {
             if now == 0 {
                 break;
             }
-            wire::data(&mut self.out, id, &vec![b'x'; now], false);
+            http2_frames::data(&mut self.out, id, &vec![b'x'; now], false);
             stream.send_window -= now as i64;
             self.send_window -= now as i64;
             sent += now;
@@ -204,7 +207,7 @@ impl Client {
     /// Ends the content with trailers.
     pub(crate) fn trailers(&mut self, id: u32, fields: &[(&str, &str)]) {
         let all: Vec<_> = fields.iter().collect();
-        wire::headers(&mut self.out, id, &all, true);
+        http2_frames::headers(&mut self.out, id, &all, true);
         self.streams.get_mut(&id).expect("a stream of ours").sent_end = true;
     }
 
@@ -213,23 +216,23 @@ impl Client {
         let stream = self.streams.get_mut(&id).expect("a stream of ours");
         if stream.end.is_none() {
             stream.end = Some(End::Left);
-            wire::number(&mut self.out, Kind::ResetStream, id, wire::CANCEL);
+            http2_frames::number(&mut self.out, Kind::ResetStream, id, http2_frames::CANCEL);
         }
     }
 
     /// Opens the windows of a stream, and of the connection, by this many bytes.
     pub(crate) fn open_window(&mut self, id: u32, bytes: u32) {
         self.receive_window += i64::from(bytes);
-        wire::number(&mut self.out, Kind::WindowUpdate, 0, bytes);
+        http2_frames::number(&mut self.out, Kind::WindowUpdate, 0, bytes);
         let stream = self.streams.get_mut(&id).expect("a stream of ours");
         if stream.end.is_none() {
             stream.receive_window += i64::from(bytes);
-            wire::number(&mut self.out, Kind::WindowUpdate, id, bytes);
+            http2_frames::number(&mut self.out, Kind::WindowUpdate, id, bytes);
         }
     }
 
     pub(crate) fn ping(&mut self) {
-        wire::frame(&mut self.out, Kind::Ping, 0, 0, b"are you?");
+        http2_frames::frame(&mut self.out, Kind::Ping, 0, 0, b"are you?");
     }
 
     /// Returns whether no stream waits for anything.
@@ -276,7 +279,7 @@ impl Client {
                 if frame.has(flag::ACK) {
                     self.pongs += 1;
                 } else {
-                    wire::frame(&mut self.out, Kind::Ping, flag::ACK, 0, frame.payload);
+                    http2_frames::frame(&mut self.out, Kind::Ping, flag::ACK, 0, frame.payload);
                 }
                 Ok(())
             }
@@ -299,13 +302,13 @@ impl Client {
         }
         for setting in frame.payload.chunks_exact(6) {
             let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
-            if u16::from_be_bytes([setting[0], setting[1]]) == wire::INITIAL_WINDOW_SIZE {
+            if u16::from_be_bytes([setting[0], setting[1]]) == http2_frames::INITIAL_WINDOW_SIZE {
                 let change = i64::from(value) - self.first_window;
                 self.first_window += change;
                 self.streams.values_mut().for_each(|stream| stream.send_window += change);
             }
         }
-        wire::frame(&mut self.out, Kind::Settings, flag::ACK, 0, b"");
+        http2_frames::frame(&mut self.out, Kind::Settings, flag::ACK, 0, b"");
         Ok(())
     }
 
@@ -327,7 +330,7 @@ impl Client {
             Some(End::Left) => {}
             Some(End::Whole) => {
                 // Frames that were sent meanwhile may not have arrived.
-                require(code == wire::NO_ERROR, "an error behind a complete answer")?;
+                require(code == http2_frames::NO_ERROR, "an error behind a complete answer")?;
                 stream.told_to_stop = true;
             }
             Some(End::Reset(_)) => return Err("reset twice".to_owned()),
@@ -412,7 +415,7 @@ impl Stream {
 /// Opens a window to its full size, once half of it is used up.
 fn give_back(out: &mut Vec<u8>, stream: u32, window: &mut i64, most: i64) {
     if *window <= most / 2 {
-        wire::number(out, Kind::WindowUpdate, stream, (most - *window) as u32);
+        http2_frames::number(out, Kind::WindowUpdate, stream, (most - *window) as u32);
         *window = most;
     }
 }

@@ -14,7 +14,7 @@ use pinion_http::websocket::frame::MessageKind;
 
 use super::limits::{ROOM_STEP_BYTES, WANTED_MAX_BYTES, WEBSOCKET_CLOSE_MS, WEBSOCKET_PING_MS};
 use crate::limits::TUNNEL_STALL_MS;
-use crate::tunnel_end::TunnelEnd;
+use crate::tunnel_side::TunnelEnd;
 
 /// One WebSocket between a client and an ASGI application, once the application has accepted it.
 pub(super) struct OpenWebSocket {

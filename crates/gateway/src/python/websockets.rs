@@ -23,7 +23,7 @@ use super::open_websocket::{OpenWebSocket, WebSocketLife};
 use crate::limits::TUNNEL_OPEN_MS;
 use crate::proxy::Ended;
 use crate::response_forwarding::forwarded_interim;
-use crate::tunnel_end::{TunnelCarrier, TunnelEnd, TunnelEvent};
+use crate::tunnel_side::{TunnelCarrier, TunnelEnd, TunnelEvent};
 use crate::tunnels::ClientKey;
 
 /// A request for a WebSocket that the application has not accepted yet.

@@ -2,7 +2,7 @@
 
 use pinion_engine::backend::sim::{Client, Connect, Network, Random, Read};
 
-use crate::message::{Reading, read_response};
+use crate::http1_reader::{Reading, read_response};
 use crate::upstream::content_of;
 
 /// A request of a client.

@@ -14,7 +14,7 @@ use pinion_gateway::proxy::Ended;
 
 use crate::application::OWN_FIELD;
 use crate::client::{Actor, Content, Outcome, Request};
-use crate::message::{FieldLine, Message, Reading};
+use crate::http1_reader::{FieldLine, Message, Reading};
 use crate::records::Spoken;
 use crate::run::{FAILING, HEALTHY, Report};
 use crate::upstream::{Attempt, Way};

@@ -3,9 +3,9 @@
 
 mod application;
 mod client;
+mod http1_reader;
 mod http2_client;
 mod laws;
-mod message;
 mod operations;
 mod python_seeds;
 mod python_websockets;

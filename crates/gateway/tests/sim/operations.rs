@@ -4,8 +4,8 @@
 use pinion_engine::backend::sim::Faults;
 
 use crate::client::{Actor, Content, Outcome, Request};
+use crate::http1_reader::Message;
 use crate::laws;
-use crate::message::Message;
 use crate::records::Spoken;
 use crate::run::{FAILING, HEALTHY, Plan, Report, run_over};
 use crate::upstream::{Behaviour, Shape};

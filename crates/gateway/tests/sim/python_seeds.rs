@@ -15,7 +15,7 @@ use pinion_engine::stepped::{Holdings, Stepped};
 use pinion_gateway::python::python_app::PythonInterface;
 
 use crate::client::{Actor, Content, Leaving, Outcome, Request};
-use crate::message::Message;
+use crate::http1_reader::Message;
 use crate::python_worker::{
     ABORT, CONTENT, END, FAILED, GIVEN_BACK, GONE, HEAD, HINTS, Link, PythonApplication, READY,
     REQUESTS, RESPONSE, WANT, WANT_CHANNEL, frame, python_app, read_batch,

@@ -2,7 +2,7 @@
 //! module defines the meaning of bytes for applications, and shares nothing with the readers and
 //! writers of the gateway.
 
-use crate::message::{FieldLine, Message, Reading, read_request, read_response};
+use crate::http1_reader::{FieldLine, Message, Reading, read_request, read_response};
 use crate::upstream::Shape;
 
 /// The protocol of an upstream server.

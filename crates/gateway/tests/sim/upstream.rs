@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pinion_engine::backend::sim::{Client, Network, Random, Read};
 use rustix::io::Errno;
 
-use crate::message::Reading;
+use crate::http1_reader::Reading;
 use crate::records::Spoken;
 
 /// The default window of a server.

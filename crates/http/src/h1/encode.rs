@@ -5,7 +5,7 @@
 
 use crate::date;
 use crate::field::{Field, KnownField};
-use crate::prepared::{ContentRange, Prepared};
+use crate::prepared_response::{ContentRange, Prepared};
 use crate::reserved_fields::{FieldUses, is_reserved};
 use crate::status::status_line_h1;
 

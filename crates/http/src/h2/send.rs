@@ -4,7 +4,7 @@ use super::frame::{self, ErrorCode, FRAME_HEADER_BYTES, FrameHeader, Kind, STREA
 use super::limits::DRIBBLE_BYTES;
 use super::session::{Ignored, Phase, Session};
 use super::streams::StreamSlot;
-use crate::hpack::encoder::Encoder;
+use crate::hpack::dynamic_encoder::Encoder;
 use crate::leaving::Leaving;
 use crate::limits::BODY_DISCARD_MAX_BYTES;
 use crate::priority::Priority;
@@ -31,7 +31,7 @@ pub(super) fn stream_answered(payload: [u8; 8]) -> Option<u32> {
 
 impl<S: Default> Session<S> {
     /// Writes a head: a final one, or interim ones before it. `block` appends the field block, by
-    /// the encoder of the connection or by [`crate::hpack::encode`]. With `end` nothing follows,
+    /// the encoder of the connection or by [`crate::hpack::static_encoder`]. With `end` nothing follows,
     /// and the stream is to be [closed](Self::close).
     ///
     /// Says whether the stream is open for it; if not, nothing is written.

@@ -12,7 +12,7 @@ use super::streams::{StreamSlot, Streams};
 use super::windows::StreamWindow;
 use crate::budget::{Budget, Budgets};
 use crate::hpack::decoder::Decoder;
-use crate::hpack::encoder::Encoder;
+use crate::hpack::dynamic_encoder::Encoder;
 use crate::leaving::Leaving;
 use crate::limits::{Limits, STREAMS_MAX};
 use crate::priority::{EarlyPriorities, Priority};

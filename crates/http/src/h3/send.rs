@@ -11,7 +11,7 @@ const FRONT_BYTES: usize = 3;
 const SHORT_MAX_BYTES: usize = 0x3fff;
 
 /// Writes a head: a final one, or interim ones before it. `section` appends the field section, by
-/// [`encode`](crate::qpack::encode).
+/// [`encode`](crate::qpack::static_encoder).
 #[inline]
 pub fn head(out: &mut Vec<u8>, section: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();

@@ -8,7 +8,7 @@ use crate::budget::{Budget, Budgets};
 use crate::leaving::Leaving;
 use crate::limits::{Limits, STREAMS_MAX};
 use crate::priority::{EarlyPriorities, Priority};
-use crate::qpack::encoder::Encoder;
+use crate::qpack::dynamic_encoder::Encoder;
 
 /// The settings of a listener.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! HPACK (RFC 7541): the field blocks of HTTP/2.
 //!
-//! [`decoder`] keeps the table that a peer fills, and reads blocks with it. [`encode`] writes with
+//! [`decoder`] keeps the table that a peer fills, and reads blocks with it. [`static_encoder`] writes with
 //! the static table alone, so that a block can be rendered once and sent on any connection.
-//! [`encoder`] fills the table of the peer with the repeated fields of a connection: `entries`
+//! [`dynamic_encoder`] fills the table of the peer with the repeated fields of a connection: `entries`
 //! knows which entries the peer has, `repeated` their meaning. Both serve QPACK, too. `huffman`,
 //! `integer`, `string` and `response` serve QPACK too ([`crate::qpack`]).
 //!
@@ -10,14 +10,14 @@
 //! the differences between HPACK and QPACK in a field line with a static table alone.
 
 pub mod decoder;
-pub mod encode;
-pub mod encoder;
+pub mod dynamic_encoder;
 pub(crate) mod entries;
 pub(crate) mod form;
 pub(crate) mod huffman;
 pub(crate) mod integer;
 pub(crate) mod repeated;
 pub(crate) mod response;
+pub mod static_encoder;
 pub(crate) mod static_table;
 pub(crate) mod string;
 pub(crate) mod table;

@@ -5,7 +5,7 @@ use super::form::CompressionForm;
 use super::table::ENTRY_BYTES;
 use super::{integer, response, string};
 use crate::date::{self, DATE_BYTES, UnixSeconds};
-use crate::prepared::{Prepared, SharedFields};
+use crate::prepared_response::{Prepared, SharedFields};
 
 /// Blocks of fields that are remembered: a page has few kinds of files.
 const BLOCKS_MAX: usize = 8;

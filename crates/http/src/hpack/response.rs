@@ -8,7 +8,7 @@ use crate::date::{self, UnixSeconds};
 use crate::field::Field;
 use crate::grammar;
 use crate::h1::encode::{content_range, is_safe};
-use crate::prepared::Prepared;
+use crate::prepared_response::Prepared;
 use crate::reserved_fields::{FieldUses, is_reserved};
 
 /// Characters of an entity tag made from 16 bytes of a hash, as archives have them.

@@ -2,8 +2,8 @@
 
 use super::CompressionError;
 use super::decoder::Decoder;
-use super::encode;
-use super::encoder::Encoder;
+use super::dynamic_encoder::Encoder;
+use super::static_encoder;
 use crate::limits::{HEAD_MAX_BYTES, Limits, TABLE_COPY_MAX_BYTES, TABLE_MAX_BYTES};
 use crate::section::{FieldSection, Fit};
 
@@ -176,7 +176,7 @@ fn c6_responses_in_huffman_code() {
 fn what_is_written() {
     let field = |name: &str, value: &str| {
         let mut out = Vec::new();
-        encode::field(&mut out, name.as_bytes(), value.as_bytes());
+        static_encoder::field(&mut out, name.as_bytes(), value.as_bytes());
         out
     };
     assert_eq!(field(":method", "GET"), hex("82"));
@@ -192,7 +192,7 @@ fn what_is_written() {
         [(200, "88"), (204, "89"), (206, "8a"), (304, "8b"), (400, "8c"), (404, "8d"), (500, "8e")]
     {
         let mut out = Vec::new();
-        encode::status(&mut out, status);
+        static_encoder::status(&mut out, status);
         assert_eq!(out, hex(dump));
     }
     for (name, dump) in [("Set-Cookie", "1f28 01 78"), ("authorization", "1f08 01 78")] {

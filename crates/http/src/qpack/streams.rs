@@ -1,7 +1,7 @@
 //! The encoder stream and the decoder stream of a peer (RFC 9204 §4.3, §4.4), where this side has
 //! no dynamic table.
 
-use super::encoder::Encoder;
+use super::dynamic_encoder::Encoder;
 
 /// Returns whether the next bytes of the peer's encoder stream are allowed; else the connection
 /// must close (RFC 9204 §6).

@@ -21,7 +21,7 @@ use pinion_http::h1::client::response_parser::{InputEnd, ResponseEvent, Response
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
 use pinion_http::h2::event::Event;
 use pinion_http::h2::session::{Session, SessionSettings};
-use pinion_http::hpack::encode;
+use pinion_http::hpack::static_encoder;
 use pinion_http::limits::Limits;
 use pinion_http::method::Method;
 use pinion_http::section::FieldSection;
@@ -106,7 +106,9 @@ impl Connection {
         self.read(wire);
         for stream in (first..self.next_stream).step_by(2).filter(|&stream| stream != first + 2) {
             let Connection { session, out, .. } = self;
-            assert!(session.head(stream, false, out, |_, block| encode::status(block, 200)));
+            assert!(
+                session.head(stream, false, out, |_, block| static_encoder::status(block, 200))
+            );
             session.set_ready(stream, true);
         }
         while let Some(stream) = self.session.next_ready() {

@@ -7,11 +7,11 @@ use proptest::sample::select;
 
 use pinion_http::field::Field;
 use pinion_http::h1::encode::{self as h1, BodyLength, ConnectionFields};
-use pinion_http::prepared::{ContentRange, Location, Prepared, SharedFields};
+use pinion_http::prepared_response::{ContentRange, Location, Prepared, SharedFields};
 use pinion_http::section::Fit;
 use pinion_http::{hpack, qpack};
 
-use crate::forms_law::{Pair, check_response, of_hpack, of_qpack, parsed};
+use crate::compressed_fields_law::{Pair, check_response, of_hpack, of_qpack, parsed};
 
 /// Names of the static tables, other ones, and names that only HTTP/1 may have.
 const NAMES: &[&str] = &[
@@ -133,8 +133,8 @@ impl Response {
         let h1 = lines(&self.shared);
         let (mut hpack, mut qpack) = (Vec::new(), Vec::new());
         if self.rendered {
-            hpack::encode::lines(&mut hpack, &h1);
-            qpack::encode::lines(&mut qpack, &h1);
+            hpack::static_encoder::lines(&mut hpack, &h1);
+            qpack::static_encoder::lines(&mut qpack, &h1);
         }
         check_response(&Prepared {
             shared: SharedFields { h1: &h1, hpack: &hpack, qpack: &qpack },
@@ -200,10 +200,10 @@ proptest! {
     fn what_is_written_is_read_back(fields in fields()) {
         let expected = (parsed(&lines(&fields)), Fit::Whole);
         let mut block = Vec::new();
-        as_fields(&fields).for_each(|x| hpack::encode::field(&mut block, x.name, x.value));
+        as_fields(&fields).for_each(|x| hpack::static_encoder::field(&mut block, x.name, x.value));
         prop_assert_eq!(of_hpack(&block), expected.clone());
-        let mut block = qpack::encode::PREFIX.to_vec();
-        as_fields(&fields).for_each(|x| qpack::encode::field(&mut block, x.name, x.value));
+        let mut block = qpack::static_encoder::PREFIX.to_vec();
+        as_fields(&fields).for_each(|x| qpack::static_encoder::field(&mut block, x.name, x.value));
         prop_assert_eq!(of_qpack(&block), expected);
     }
 
@@ -223,30 +223,30 @@ proptest! {
         let status = |code: &str| (b":status".to_vec(), code.as_bytes().to_vec());
         let expected = [vec![status("207")], parsed(&head)].concat();
         let mut out = Vec::new();
-        hpack::encode::head(&mut out, 207, all.clone(), length, b"");
+        hpack::static_encoder::head(&mut out, 207, all.clone(), length, b"");
         prop_assert_eq!(of_hpack(&out).0, &*expected);
         out.clear();
-        qpack::encode::head(&mut out, 207, all.clone(), length, b"");
+        qpack::static_encoder::head(&mut out, 207, all.clone(), length, b"");
         prop_assert_eq!(of_qpack(&out).0, expected);
 
         head.clear();
         h1::interim(&mut head, 103, all.clone());
         let expected = [vec![status("103")], parsed(&head)].concat();
         out.clear();
-        hpack::encode::interim(&mut out, 103, all.clone());
+        hpack::static_encoder::interim(&mut out, 103, all.clone());
         prop_assert_eq!(of_hpack(&out).0, &*expected);
         out.clear();
-        qpack::encode::interim(&mut out, 103, all.clone());
+        qpack::static_encoder::interim(&mut out, 103, all.clone());
         prop_assert_eq!(of_qpack(&out).0, expected);
 
         head.clear();
         h1::last_chunk(&mut head, all.clone());
         let expected = parsed(&head);
         out.clear();
-        hpack::encode::trailers(&mut out, all.clone());
+        hpack::static_encoder::trailers(&mut out, all.clone());
         prop_assert_eq!(of_hpack(&out).0, &*expected);
         out.clear();
-        qpack::encode::trailers(&mut out, all);
+        qpack::static_encoder::trailers(&mut out, all);
         prop_assert_eq!(of_qpack(&out).0, expected);
     }
 }
@@ -272,12 +272,12 @@ fn the_longest_response_there_is() {
         ..Prepared::empty(599)
     };
     let mut out = Vec::new();
-    qpack::encode::prepared(&mut out, &response, b"");
-    let bytes = qpack::encode::prepared_bytes(&response);
+    qpack::static_encoder::prepared(&mut out, &response, b"");
+    let bytes = qpack::static_encoder::prepared_bytes(&response);
     assert!(out.len() <= bytes && out.len() + 40 > bytes, "{} of {bytes}", out.len());
     let mut out = Vec::new();
-    hpack::encode::prepared(&mut out, &response, b"");
-    let bytes = hpack::encode::prepared_bytes(&response);
+    hpack::static_encoder::prepared(&mut out, &response, b"");
+    let bytes = hpack::static_encoder::prepared_bytes(&response);
     assert!(out.len() <= bytes && out.len() + 40 > bytes, "{} of {bytes}", out.len());
 }
 
@@ -288,10 +288,10 @@ fn every_status() {
         let code = if (100..=599).contains(&status) { status } else { 500 };
         let expected = vec![(b":status".to_vec(), code.to_string().into_bytes())];
         let mut out = Vec::new();
-        hpack::encode::status(&mut out, status);
+        hpack::static_encoder::status(&mut out, status);
         assert_eq!(of_hpack(&out).0, expected);
-        let mut out = qpack::encode::PREFIX.to_vec();
-        qpack::encode::status(&mut out, status);
+        let mut out = qpack::static_encoder::PREFIX.to_vec();
+        qpack::static_encoder::status(&mut out, status);
         assert_eq!(of_qpack(&out).0, expected);
     }
 }
@@ -304,9 +304,9 @@ fn lines_without_those_of_a_connection() {
     let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
     let expected = [pair("x", "y"), pair("upgrades", "z")];
     let mut block = Vec::new();
-    hpack::encode::lines(&mut block, lines);
+    hpack::static_encoder::lines(&mut block, lines);
     assert_eq!(of_hpack(&block).0, expected);
-    let mut section = qpack::encode::PREFIX.to_vec();
-    qpack::encode::lines(&mut section, lines);
+    let mut section = qpack::static_encoder::PREFIX.to_vec();
+    qpack::static_encoder::lines(&mut section, lines);
     assert_eq!(of_qpack(&section).0, expected);
 }

@@ -2,7 +2,7 @@
 
 use pinion_http::field::Field;
 use pinion_http::h1::encode::{self, BodyLength, ConnectionFields};
-use pinion_http::prepared::{ContentRange, Location, Prepared, SharedFields};
+use pinion_http::prepared_response::{ContentRange, Location, Prepared, SharedFields};
 
 const TAIL: &[u8] = b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n";
 

@@ -80,15 +80,15 @@ impl Asked {
     fn decode_hpack(&self, section: &mut FieldSection, limits: &Limits) {
         let mut block = Vec::new();
         for (name, value) in self.compressed() {
-            hpack::encode::field(&mut block, name.as_bytes(), value.as_bytes());
+            hpack::static_encoder::field(&mut block, name.as_bytes(), value.as_bytes());
         }
         Decoder::new(4096).decode(&block, section, limits).expect("a block");
     }
 
     fn decode_qpack(&self, section: &mut FieldSection, limits: &Limits) {
-        let mut block = qpack::encode::PREFIX.to_vec();
+        let mut block = qpack::static_encoder::PREFIX.to_vec();
         for (name, value) in self.compressed() {
-            qpack::encode::field(&mut block, name.as_bytes(), value.as_bytes());
+            qpack::static_encoder::field(&mut block, name.as_bytes(), value.as_bytes());
         }
         qpack::decoder::decode(&block, section, limits).expect("a section");
     }
@@ -206,7 +206,7 @@ fn cookies_with_white_space_are_malformed() {
     for values in [["a", " b"], ["a", "b "], ["a ", "b"], ["a", "\tb"], ["a", " "], ["\t", "b"]] {
         let mut block = Vec::new();
         for (name, value) in Asked::with([]).compressed() {
-            hpack::encode::field(&mut block, name.as_bytes(), value.as_bytes());
+            hpack::static_encoder::field(&mut block, name.as_bytes(), value.as_bytes());
         }
         for value in values {
             // The value is written unchanged: an encoder removes white space.
@@ -226,7 +226,7 @@ fn trailers() {
     let mut fit = |fields: Vec<(&str, String)>| {
         let mut block = Vec::new();
         for (name, value) in &fields {
-            hpack::encode::field(&mut block, name.as_bytes(), value.as_bytes());
+            hpack::static_encoder::field(&mut block, name.as_bytes(), value.as_bytes());
         }
         let limits = Limits::default();
         Decoder::new(4096).decode(&block, &mut section, &limits).expect("a block");

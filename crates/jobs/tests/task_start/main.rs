@@ -4,7 +4,7 @@
 use std::fs;
 use std::sync::mpsc::channel;
 
-use pinion_jobs::task_thread::{TaskError, TaskEvent, TaskOutput, TaskReceiver, TaskThread};
+use pinion_jobs::async_thread::{TaskError, TaskEvent, TaskOutput, TaskReceiver, TaskThread};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Sets the soft limit of a resource to this value while `act` runs.

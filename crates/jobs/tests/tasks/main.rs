@@ -7,7 +7,7 @@ use std::future::pending;
 use std::sync::mpsc::{Receiver, RecvError, Sender, channel};
 use std::thread;
 
-use pinion_jobs::task_thread::{
+use pinion_jobs::async_thread::{
     TaskError, TaskEvent, TaskGuard, TaskLimits, TaskMessage, TaskOutput, TaskReceiver, TaskResult,
     TaskThread,
 };

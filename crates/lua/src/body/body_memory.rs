@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pinion_engine::residency;
+use pinion_engine::release_memory;
 use pinion_jobs::upload_quota::UploadQuota;
 
 use crate::limits::{CONTENT_PIECE_MAX_BYTES, CONTENT_RESERVE_DIVISOR, CONTENT_TRIM_BYTES};

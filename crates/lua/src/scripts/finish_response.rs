@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pinion_engine::exchange::{Exchange, Slice};
 use pinion_engine::limits::{CHUNK_BYTES, COPY_BODY_MAX_BYTES, ENCODE_MIN_BYTES};
-use pinion_http::prepared::{Piece, Prepared, PreparedBody, SharedFields};
+use pinion_http::prepared_response::{Piece, Prepared, PreparedBody, SharedFields};
 use pinion_http::status::{StatusContent, status_content};
 
 use super::requests::head;

@@ -12,8 +12,8 @@ use pinion_http::refusal::Refusal;
 use pinion_http::request::RequestHead;
 
 use super::background::Resumed;
+use super::content_memory::is_body_too_large;
 use super::operations::is_left_with_programs;
-use super::request_content::is_body_too_large;
 use super::{Outlet, RequestOutcome, ScriptFailure, Scripts, SiteScript, field_lines, log_failure};
 use crate::body::body_memory::BodyMemory;
 use crate::body::received_content::{self, LimitSetter};

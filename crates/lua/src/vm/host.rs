@@ -23,7 +23,7 @@ use super::{
     subscriptions,
 };
 use crate::clock::Clock;
-use crate::fetch::Fetch;
+use crate::fetch_client::Fetch;
 use crate::library;
 use crate::limits::{COROUTINES_DEPTH_MAX, FEW_PIECES, MANY_PIECES, RESPONSE_BUFFER_BYTES};
 use crate::router::Router;

@@ -12,7 +12,7 @@ use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::folders::Folders;
 
 use crate::channel_message::ChannelMessage;
-use crate::fetch::WorkerClient;
+use crate::fetch_client::WorkerClient;
 use crate::lua_job::LuaJob;
 use crate::operation_id::OperationId;
 use crate::pages::LinkKey;

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use std::slice;
 
 use mlua::{Lua, Table, ffi};
-use pinion_http::prepared::Piece;
+use pinion_http::prepared_response::Piece;
 
 /// A response as `responses.lua` builds it: strings and numbers from index 2 to the last one. The
 /// value at index 1 is no part of it.

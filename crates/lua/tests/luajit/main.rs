@@ -4,6 +4,6 @@
 
 mod hash_of_keys;
 mod hash_of_strings;
-mod refused_memory;
+mod refused_machine_code;
 mod vm;
 mod whole_numbers;

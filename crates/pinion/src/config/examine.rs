@@ -29,7 +29,7 @@ use crate::settings::{
 };
 use crate::source::ServedSource;
 use pinion_builder::{BuildError, CodeError, Examined, FileProblem, Globs, Options, RuleError};
-use pinion_engine::tls::certificates::Certificate;
+use pinion_engine::tls::certificate::Certificate;
 use pinion_lua::script_quotas::Allowance;
 use pinion_lua::site::ScriptSite;
 use pinion_site::hosts::HostPattern;

@@ -3,8 +3,8 @@
 
 use super::file::TABLES;
 use super::group::grouped;
+use super::verb_wording::push_sentences;
 use super::verbs::{self, Verb, VerbRow};
-use super::wording::push_sentences;
 use super::{Directive, Kind};
 use crate::manual::{default_of_flag, default_of_key, type_of};
 use std::fmt::Write as _;

@@ -34,7 +34,7 @@ use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
 use pinion_http::method::Method;
 use pinion_http::page;
-use pinion_http::prepared::{Prepared, SharedFields};
+use pinion_http::prepared_response::{Prepared, SharedFields};
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::RequestHead;
 use pinion_http::target::{PathError, decode_path};

@@ -2,7 +2,7 @@
 //! keeps, and on the disk in those of a folder and of `--rules` and `--fields`.
 
 use super::explanation::{FileLine, RuleShown};
-use crate::listing::ListedRule;
+use crate::listed_entry::ListedRule;
 use crate::settings::NamedSources;
 use crate::source::ServedSource;
 use pinion_archive::layout::FILE_PREFIX;

@@ -3,7 +3,7 @@
 use super::folder::ReleaseFolder;
 use super::history::History;
 use super::id::Id;
-use super::turn::way_back;
+use super::release_switch::way_back;
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::script_file;

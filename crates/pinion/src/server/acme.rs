@@ -3,7 +3,7 @@
 //! are there, with every kind of site.
 
 use pinion_http::method::Method;
-use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::fs::File;

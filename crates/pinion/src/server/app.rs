@@ -4,9 +4,9 @@ mod checked_requests;
 mod developer_requests;
 mod live_requests;
 mod server_requests;
-mod serving;
 mod site_requests;
-mod stored_pages;
+mod store_page_requests;
+mod worker_sites;
 
 pub(crate) use server_requests::{TEXT_FIELDS, has_challenge, health, misdirected};
 
@@ -32,16 +32,16 @@ use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::preferred_error_format;
 use pinion_http::page;
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared_response::Prepared;
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::target::Target;
 use pinion_site::{RequestBuffers, generated_fields, refused_page};
-use serving::Serving;
 use site_requests::{SiteRequest, SiteResponders};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use worker_sites::Serving;
 
 /// The sites, as one worker serves them.
 pub(crate) struct SitesApp {

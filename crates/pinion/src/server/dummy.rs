@@ -10,7 +10,7 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
 use pinion_http::client_identity::ClientIdentity;
-use pinion_http::prepared::{Prepared, PreparedBody};
+use pinion_http::prepared_response::{Prepared, PreparedBody};
 use std::net::SocketAddr;
 
 /// Every request gets the same bytes.

@@ -16,7 +16,7 @@ use pinion_engine::raw::RawStream;
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::method::Method;
 use pinion_http::page::{self, ErrorFormat};
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared_response::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_lua::problem::ScriptProblem;
 use pinion_lua::router::Match;

@@ -9,7 +9,7 @@ use crate::explain::server_settings::ServerSettings;
 use crate::failure::{Failure, without_number};
 use crate::server::control_clients::CLIENTS_MAX;
 use crate::server::published::Published;
-use pinion_engine::residency;
+use pinion_engine::release_memory;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -45,7 +45,7 @@ use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::preferred_error_format;
 use pinion_http::page::ErrorFormat;
-use pinion_http::prepared::{Location, Prepared, SharedFields};
+use pinion_http::prepared_response::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::upload_quota::UploadQuota;

@@ -10,7 +10,7 @@ use super::mounts::{Mount, Mounts};
 use crate::access_log::{LogHandle, LogId};
 use pinion_archive::{Archive, Layout, OpenError};
 use pinion_engine::mapping::Mapping;
-use pinion_http::prepared::{Piece, Prepared, PreparedBody};
+use pinion_http::prepared_response::{Piece, Prepared, PreparedBody};
 use pinion_http::request::RequestHead;
 use pinion_lua::program::SiteProgram;
 use pinion_lua::site::ScriptSite;

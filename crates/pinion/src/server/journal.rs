@@ -16,7 +16,7 @@ use pinion_engine::stderr;
 use pinion_http::client_identity::{ClientField, ClientIdentity, ClientIdentityError};
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared_response::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_http::version::Version;
 use std::net::SocketAddr;

@@ -4,7 +4,7 @@ use super::acme::{CHALLENGES, is_token};
 use pinion_http::limits::TARGET_MAX_BYTES;
 use pinion_http::method::Method;
 use pinion_http::page;
-use pinion_http::prepared::{Location, Prepared, SharedFields};
+use pinion_http::prepared_response::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_http::target::{escape, is_uri_byte};
 use std::sync::Arc;

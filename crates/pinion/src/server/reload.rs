@@ -12,7 +12,7 @@ use crate::control::protocol::Message;
 use crate::failure::Failure;
 use anyhow::anyhow;
 use pinion_archive::Digest;
-use pinion_engine::residency;
+use pinion_engine::release_memory;
 use pinion_engine::server::Control;
 use pinion_lua::program::SiteProgram;
 use std::fmt;

@@ -17,7 +17,7 @@ use crate::settings::{LogTarget, SiteSettings};
 use crate::source::ServedSource;
 use crate::terminal::counted;
 use anyhow::Context as _;
-use pinion_engine::residency;
+use pinion_engine::release_memory;
 use pinion_engine::server::Control;
 use pinion_lua::program::SiteProgram;
 use pinion_site::hosts::HostPattern;

@@ -9,7 +9,7 @@ use super::startup::Kit;
 use super::status::io_name;
 use crate::log_lines;
 use crate::terminal::{count, counted, size};
-use pinion_engine::residency;
+use pinion_engine::release_memory;
 use pinion_engine::stderr;
 use pinion_site::hosts::HostPattern;
 use rustix::process::geteuid;

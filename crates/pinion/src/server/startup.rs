@@ -27,7 +27,7 @@ use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::backend::probe_uring;
 use pinion_engine::mapping;
-use pinion_engine::residency;
+use pinion_engine::release_memory;
 use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
 use pinion_engine::tls::tickets::Tickets;

@@ -99,7 +99,7 @@ impl StatusSource {
         let served = self.certificates.as_ref().map(|served| served.all()).unwrap_or_default();
         let certificate = |(files, certificate): (
             crate::settings::CertificateFiles,
-            pinion_engine::tls::certificates::Certificate,
+            pinion_engine::tls::certificate::Certificate,
         )| {
             Certificate {
                 file: document::text(&files.cert),

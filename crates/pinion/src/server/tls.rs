@@ -11,7 +11,7 @@ use crate::settings::{
     CanonicalHost, CertificateFiles, Certificates, Listen, ListenKind, SelfSignedKey, Serve,
 };
 use pinion_engine::tls::TlsConfig;
-use pinion_engine::tls::certificates::Certificate;
+use pinion_engine::tls::certificate::Certificate;
 use pinion_engine::tls::resolver::CertificateStore;
 use pinion_engine::tls::tickets::Tickets;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use super::{number, operand, path};
 use crate::failure::Failure;
 use crate::releases::release_location::ReleaseLocation;
-use crate::releases::turn::Back;
+use crate::releases::release_switch::Back;
 use crate::written::Low;
 use std::path::PathBuf;
 

@@ -10,7 +10,7 @@ use pinion_client::address_policy::{AddressPolicy, PrivateAddresses};
 use pinion_client::certificate_pin::CertificatePin;
 use pinion_client::client_tls::{ServerAuthorities, ServerTrust};
 use pinion_client::ip_network::IpNetwork;
-use pinion_lua::fetch::FetchSettings;
+use pinion_lua::fetch_client::FetchSettings;
 use pinion_lua::secrets::Secrets;
 use pinion_lua::site::ScriptSite;
 use std::ffi::OsStr;

@@ -2,7 +2,7 @@
 
 use crate::archive_file::ArchiveFile;
 use crate::failure::Failure;
-use crate::listing::ListedEntry;
+use crate::listed_entry::ListedEntry;
 use crate::settings::Cat;
 use crate::terminal::shown;
 use anyhow::anyhow;

@@ -3,7 +3,7 @@
 
 use crate::archive_file::ArchiveFile;
 use crate::failure::Failure;
-use crate::listing::{ListedCode, ListedEntry, ListedRule};
+use crate::listed_entry::{ListedCode, ListedEntry, ListedRule};
 use crate::settings::Look;
 use crate::terminal::{Align, Columns, TerminalStyle, size};
 use serde_json::Value;

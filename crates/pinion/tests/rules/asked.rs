@@ -4,7 +4,7 @@ use pinion_archive::Layout;
 use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
-use pinion_http::prepared::{Piece, PreparedBody};
+use pinion_http::prepared_response::{Piece, PreparedBody};
 use pinion_site::{Pieces, RequestBuffers, respond};
 
 use crate::interpreter::{Request, Resolution};

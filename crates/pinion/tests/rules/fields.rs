@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::Temporary;
 use crate::asked::{Sent, send};
-use crate::plain_fields::{PATTERNS, Rule, text, told};
+use crate::fields_oracle::{PATTERNS, Rule, text, told};
 
 const NAMES: [&str; 6] = [
     "X-A",

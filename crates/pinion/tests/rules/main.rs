@@ -9,7 +9,7 @@ mod asked;
 mod fields;
 #[path = "../../../site/tests/site/interpreter.rs"]
 mod interpreter;
-#[path = "../../../builder/tests/build/plain_fields.rs"]
+#[path = "../../../builder/tests/build/fields_oracle.rs"]
 mod plain_fields;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -221,13 +221,15 @@ fn assert_no_memory(bytes: &[u8], requests: &[String]) {
         let after = CALLS.get();
         assert!(prepared.status >= 200);
         assert_eq!(after - before, 0, "{request}");
-        let (hpack, qpack) =
-            (hpack::encode::prepared_bytes(&prepared), qpack::encode::prepared_bytes(&prepared));
+        let (hpack, qpack) = (
+            hpack::static_encoder::prepared_bytes(&prepared),
+            qpack::static_encoder::prepared_bytes(&prepared),
+        );
         let mut out = Vec::with_capacity(hpack + qpack);
         let before = CALLS.get();
-        hpack::encode::prepared(&mut out, &prepared, b"");
+        hpack::static_encoder::prepared(&mut out, &prepared, b"");
         assert!(out.len() <= hpack);
-        qpack::encode::prepared(&mut out, &prepared, b"");
+        qpack::static_encoder::prepared(&mut out, &prepared, b"");
         assert_eq!(CALLS.get() - before, 0, "{request}: encoded");
     }
 }
@@ -304,7 +306,9 @@ fn no_request_stream_takes_memory() {
         assert_eq!((at, content), (request.len(), 5));
         assert_eq!(stream.priority().urgency, if round == 0 { 3 } else { 1 });
         out.clear();
-        send::head(&mut out, |out| qpack::encode::head(out, 200, [].into_iter(), Some(5), b""));
+        send::head(&mut out, |out| {
+            qpack::static_encoder::head(out, 200, [].into_iter(), Some(5), b"")
+        });
         send::data(&mut out, 5);
         session.answered(&stream);
     }

@@ -2,13 +2,13 @@
 //! that the writer made in memory.
 
 mod allocation;
+#[path = "../../../http/tests/wire/compressed_fields_law.rs"]
+mod compressed_fields_law;
 mod conditions;
 mod damage;
 mod document;
 mod errors;
 mod fallbacks;
-#[path = "../../../http/tests/wire/forms_law.rs"]
-mod forms_law;
 mod hosts;
 mod hosts_law;
 mod interpreter;

@@ -13,10 +13,10 @@ use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
 use pinion_http::page;
-use pinion_http::prepared::{Piece, PreparedBody};
+use pinion_http::prepared_response::{Piece, PreparedBody};
 use pinion_site::{Pieces, RequestBuffers, respond};
 
-use crate::forms_law::check_response;
+use crate::compressed_fields_law::check_response;
 use crate::trace::check_trace;
 
 /// Sun, 06 Nov 1994 08:49:37 GMT.

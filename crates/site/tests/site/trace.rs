@@ -6,7 +6,7 @@ use pinion_archive::{Archive, Layout};
 use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared_response::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_site::trace::{LookupOutcome, LookupStep, RuleMatch, SinglePage, Sought, Trace};
 use pinion_site::{Pieces, RequestBuffers, respond_traced};

@@ -6,7 +6,7 @@ use pinion_spawner::start_table::{Identity, ProgramStart, StartTable};
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
-use crate::ends::wait_for_line;
+use crate::program_ends::wait_for_line;
 use crate::server::{MOMENT, Server, shell, survivors};
 use crate::watch::{children, is_alive, wait_until};
 

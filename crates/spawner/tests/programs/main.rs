@@ -5,11 +5,11 @@
 //! arguments of cargo and nextest; each test is a process of its own.
 
 mod cgi_scripts;
-mod death;
 mod descendants;
-mod ends;
 mod faults;
 mod hostile;
+mod killed_server;
+mod program_ends;
 mod server;
 mod standard_error;
 mod starts;
@@ -41,7 +41,7 @@ const TESTS: &[Test] = tests! {
         a_script_without_input_can_close_its_output,
         nothing_outside_of_the_folder_is_executed, failures_of_scripts_name_their_stage,
         a_script_runs_in_its_root_directory_as_its_user, scripts_are_for_rows_of_cgi;
-    ends: every_end_is_reported, a_program_that_ignores_sigterm_is_killed,
+    program_ends: every_end_is_reported, a_program_that_ignores_sigterm_is_killed,
         a_program_that_obeys_is_not_killed, signals_reach_the_main_process,
         programs_of_a_closed_connection_are_stopped, stopping_ends_all, many_runs_leave_nothing;
     descendants: children_end_with_their_program, daemons_end_with_their_program,
@@ -57,14 +57,14 @@ const TESTS: &[Test] = tests! {
     faults: failures_name_their_stage, a_lack_of_descriptors_is_reported,
         a_lack_of_processes_is_reported, cgroups_that_kill_are_not_used, refused_calls_are_reported,
         a_server_without_calls_is_refused;
-    death: killed_servers_leave_nothing, killed_spawners_leave_nothing, signals_do_not_end_it,
+    killed_server: killed_servers_leave_nothing, killed_spawners_leave_nothing, signals_do_not_end_it,
         a_spawner_that_hangs_blocks_no_connection;
 };
 
 /// Programs that tests run in processes of their own: servers that are killed, or that lack system
 /// calls.
 const SCENARIOS: &[Scenario] =
-    &[("serve", death::serve), ("fork", faults::try_fork), ("start", faults::try_start)];
+    &[("serve", killed_server::serve), ("fork", faults::try_fork), ("start", faults::try_start)];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();

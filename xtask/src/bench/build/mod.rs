@@ -8,15 +8,15 @@
 //!
 //! | Module | Contents |
 //! |---|---|
-//! | `kawipiko` | the archives of kawipiko, as far as their sizes can be compared |
+//! | `kawipiko_archive` | the archives of kawipiko, as far as their sizes can be compared |
 //! | `rebuild` | a rebuild after one change, the use of two cores, and the memory of a build |
-//! | `split` | the sizes of the same contents for clients, by the archives that compress them |
+//! | `compressed_sizes` | the sizes of the same contents for clients, by the archives that compress them |
 //! | `report` | the results of one site, as tables and as data |
 
-mod kawipiko;
+mod compressed_sizes;
+mod kawipiko_archive;
 mod rebuild;
 mod report;
-mod split;
 
 use super::cost::{self, Cost};
 use super::runs::Run;
@@ -24,8 +24,8 @@ use super::{release, trees};
 use crate::debian::{self, Need, Proof};
 use crate::process;
 use anyhow::{Context, Result, bail};
+use compressed_sizes::Split;
 use serde_json::Value;
-use split::Split;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -119,7 +119,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let bench = Bench {
         pinion: release::binary()?,
         state: release::state()?,
-        archiver: kawipiko::archiver(),
+        archiver: kawipiko_archive::archiver(),
     };
     let is_wanted = |part: &str| options.only.is_none_or(|only| only == part);
     let mut run = Run::open(options.name.as_deref())?;
@@ -203,7 +203,7 @@ impl Bench {
             level.clone_into(&mut case.level);
         }
         if self.archiver.is_some() {
-            let theirs = kawipiko::Archive::read(&self.their_archive())?;
+            let theirs = kawipiko_archive::Archive::read(&self.their_archive())?;
             case.split = Some(Split::of(&self.asked("ls")?, case.coding.ours, &theirs.files)?);
         }
         Ok(())
@@ -226,7 +226,7 @@ impl Bench {
         build.arg("--sources").arg(root).arg("--archive").arg(&archive);
         build.args(["--compress", coding.theirs, "--compress-level", THEIR_LEVEL]);
         let cost = self.cost(&build, cores, &archive)?;
-        let sent_bytes = kawipiko::Archive::read(&archive)?.content_bytes;
+        let sent_bytes = kawipiko_archive::Archive::read(&archive)?.content_bytes;
         let archive_bytes = fs::metadata(archive)?.len();
         let other_bytes = archive_bytes.saturating_sub(sent_bytes);
         Ok(Made { cost, sent_bytes, archive_bytes, other_bytes })

@@ -1,6 +1,6 @@
 //! The results of one site, as tables for the reader and as data.
 
-use super::split::{Part, Split};
+use super::compressed_sizes::{Part, Split};
 use super::{Case, Made, Site, THEIR_LEVEL};
 use crate::bench::statistics::Spread;
 use serde_json::{Value, json};

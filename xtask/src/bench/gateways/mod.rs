@@ -7,15 +7,15 @@
 //! |---|---|
 //! | `setup` | the servers of the comparison, and the programs that they run or connect to |
 //! | `table` | files, CGI scripts and applications, each with a number of requests on all cores |
-//! | `scripts` | the cost of a CGI script, and the memory of an idle server |
+//! | `cgi_cost` | the cost of a CGI script, and the memory of an idle server |
 //! | `python` | the cost of a request for a Python application, compared with other servers |
 //! | `python_memory` | the memory of Python applications |
 //! | `python_streams` | the effect of a thousand open event streams on other requests |
 
+mod cgi_cost;
 mod python;
 mod python_memory;
 mod python_streams;
-mod scripts;
 mod setup;
 mod table;
 
@@ -46,7 +46,7 @@ type Measure = fn(&setup::Place, usize) -> Result<(String, Value)>;
 
 const PARTS: [(&str, Measure); 5] = [
     ("gateways", table::run),
-    ("cgi", scripts::run),
+    ("cgi", cgi_cost::run),
     ("python", python::run),
     ("python-memory", python_memory::run),
     ("python-streams", python_streams::run),

@@ -4,7 +4,7 @@
 use super::{
     ENDLESS, H3LOAD_SECONDS, PINION_PORT, TRANSFER_MAX_SECONDS, Version, curl, h3load, start_pinion,
 };
-use crate::bench::long_path::{LongPath, SERVER};
+use crate::bench::delayed_network::{LongPath, SERVER};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 use std::path::Path;

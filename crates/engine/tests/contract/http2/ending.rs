@@ -9,7 +9,7 @@ use pinion_engine::settings::WorkerSettings;
 
 use super::Http2;
 use crate::on_both;
-use crate::strict::wire::NO_ERROR;
+use crate::strict::http2_frames::NO_ERROR;
 use crate::support::TestServer;
 
 #[test]

@@ -9,7 +9,7 @@ use pinion_engine::backend::sim::{Network, SimPeer};
 use pinion_engine::quic::simulated::SimulatedClient;
 use pinion_http::h3::{send, varint};
 use pinion_http::limits::Limits;
-use pinion_http::qpack::{decoder, encode};
+use pinion_http::qpack::{decoder, static_encoder};
 use pinion_http::section::FieldSection;
 use quinn_proto::{
     Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, ReadError,

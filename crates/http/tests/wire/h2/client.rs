@@ -8,7 +8,7 @@ use h2::client::{Builder, SendRequest};
 use http::{HeaderMap, Request};
 use pinion_http::h2::event::Event;
 use pinion_http::h2::session::{Session, SessionSettings};
-use pinion_http::hpack::encode;
+use pinion_http::hpack::static_encoder;
 use pinion_http::section::FieldSection;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -62,8 +62,8 @@ impl Server {
     fn response(&mut self, stream: u32) {
         let fill = std::mem::take(&mut self.session.own(stream).unwrap().fill);
         let wrote = self.session.head(stream, false, &mut self.out, |_, block| {
-            encode::status(block, 200);
-            encode::field(block, b"X-Fill", &fill);
+            static_encoder::status(block, 200);
+            static_encoder::field(block, b"X-Fill", &fill);
         });
         assert!(wrote);
         self.session.set_ready(stream, true);
@@ -90,8 +90,9 @@ impl Server {
             return;
         }
         assert!(
-            self.session
-                .trailers(stream, &mut self.out, |block| encode::field(block, b"sum", b"7"))
+            self.session.trailers(stream, &mut self.out, |block| static_encoder::field(
+                block, b"sum", b"7"
+            ))
         );
         assert!(self.session.close(stream, &mut self.out).is_some());
     }

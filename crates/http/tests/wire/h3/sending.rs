@@ -3,7 +3,7 @@
 use pinion_http::field::Field;
 use pinion_http::h3::send;
 use pinion_http::limits::Limits;
-use pinion_http::qpack::{decoder, encode};
+use pinion_http::qpack::{decoder, static_encoder};
 use pinion_http::section::FieldSection;
 
 use super::peer::*;
@@ -13,11 +13,11 @@ use super::peer::*;
 fn a_whole_response() {
     let field = |name, value| [Field { name, value }].into_iter();
     let mut out = Vec::new();
-    send::head(&mut out, |out| encode::interim(out, 103, field(b"link", b"</a>")));
-    send::head(&mut out, |out| encode::head(out, 200, field(b"a", b"b"), Some(5), b""));
+    send::head(&mut out, |out| static_encoder::interim(out, 103, field(b"link", b"</a>")));
+    send::head(&mut out, |out| static_encoder::head(out, 200, field(b"a", b"b"), Some(5), b""));
     send::data(&mut out, 5);
     out.extend_from_slice(b"hello");
-    send::trailers(&mut out, |out| encode::trailers(out, field(b"sum", b"7")));
+    send::trailers(&mut out, |out| static_encoder::trailers(out, field(b"sum", b"7")));
     let mut rest = &out[..];
     let mut seen = Vec::new();
     while let Some((kind, payload)) = take(&mut rest) {

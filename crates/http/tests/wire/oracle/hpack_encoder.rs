@@ -8,8 +8,8 @@
 use loona_hpack::decoder::Decoder as Other;
 use pinion_http::field::Field;
 use pinion_http::hpack::decoder::Decoder;
-use pinion_http::hpack::encode;
-use pinion_http::hpack::encoder::{Encoder, Tail};
+use pinion_http::hpack::dynamic_encoder::{Encoder, Tail};
+use pinion_http::hpack::static_encoder;
 use pinion_http::limits::Limits;
 use pinion_http::section::FieldSection;
 
@@ -56,17 +56,17 @@ impl Connection {
                 let fields = std::iter::repeat_n(field, usize::from(times));
                 self.respond(
                     |encoder, out, tail| encoder.head(out, 201, fields.clone(), Some(7), tail),
-                    |out, tail| encode::head(out, 201, fields.clone(), Some(7), tail),
+                    |out, tail| static_encoder::head(out, 201, fields.clone(), Some(7), tail),
                 );
             }
             3 => self.respond(
-                |_, out, _| encode::interim(out, 103, std::iter::empty()),
-                |out, _| encode::interim(out, 103, std::iter::empty()),
+                |_, out, _| static_encoder::interim(out, 103, std::iter::empty()),
+                |out, _| static_encoder::interim(out, 103, std::iter::empty()),
             ),
             step => with_response(step, next, |response| {
                 self.respond(
                     |encoder, out, tail| encoder.prepared(out, response, tail),
-                    |out, tail| encode::prepared(out, response, tail),
+                    |out, tail| static_encoder::prepared(out, response, tail),
                 );
             }),
         }
@@ -82,7 +82,7 @@ impl Connection {
         encode: impl FnOnce(&mut Encoder, &mut Vec<u8>, Tail<'_>),
         plain: impl FnOnce(&mut Vec<u8>, &[u8]),
     ) {
-        let tail = TailBytes::new(self.second, encode::field);
+        let tail = TailBytes::new(self.second, static_encoder::field);
         let tail = tail.tail();
         let (mut block, mut expected) = (Vec::new(), Vec::new());
         self.encoder.begin(&mut block);

@@ -3,9 +3,9 @@
 
 use loona_hpack::huffman::HuffmanDecoder;
 use pinion_http::limits::Limits;
-use pinion_http::qpack::encoder::Encoder;
+use pinion_http::qpack::dynamic_encoder::Encoder;
 use pinion_http::qpack::streams::{DecoderStream, encoder_stream};
-use pinion_http::qpack::{decoder, encode};
+use pinion_http::qpack::{decoder, static_encoder};
 use pinion_http::section::{FieldSection, Fit};
 
 use super::as_http1::{Pair, within};
@@ -86,7 +86,7 @@ pub(crate) fn string(data: &[u8], at: &mut usize, prefix: u32) -> Option<Vec<u8>
 /// its own.
 pub(crate) fn row(number: u128) -> Option<Pair> {
     let number = u8::try_from(number).ok().filter(|&number| number < 99)?;
-    let mut one = encode::PREFIX.to_vec();
+    let mut one = static_encoder::PREFIX.to_vec();
     match number.checked_sub(63) {
         None => one.push(0xc0 | number),
         Some(rest) => one.extend([0xff, rest]),

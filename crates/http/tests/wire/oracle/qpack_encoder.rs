@@ -10,8 +10,8 @@ use pinion_http::field::Field;
 use pinion_http::h3::control::UniState;
 use pinion_http::h3::session::{Session, SessionSettings};
 use pinion_http::limits::Limits;
-use pinion_http::qpack::encode;
-use pinion_http::qpack::encoder::Encoder;
+use pinion_http::qpack::dynamic_encoder::Encoder;
+use pinion_http::qpack::static_encoder;
 use pinion_http::section::FieldSection;
 
 use super::qpack::{integer, row, string};
@@ -100,7 +100,7 @@ impl Connection {
                     |encoder, stream, out, tail| {
                         encoder.head(stream, out, (201, Some(7)), fields.clone(), tail);
                     },
-                    |out, tail| encode::head(out, 201, fields.clone(), Some(7), tail),
+                    |out, tail| static_encoder::head(out, 201, fields.clone(), Some(7), tail),
                 );
             }
             3 => self.cancel(usize::from(next())),
@@ -109,7 +109,7 @@ impl Connection {
             step => with_response(step, next, |response| {
                 self.respond(
                     |encoder, stream, out, tail| encoder.prepared(stream, out, response, tail),
-                    |out, tail| encode::prepared(out, response, tail),
+                    |out, tail| static_encoder::prepared(out, response, tail),
                 );
             }),
         }
@@ -117,10 +117,15 @@ impl Connection {
 
     fn respond(
         &mut self,
-        encode: impl FnOnce(&mut Encoder, u64, &mut Vec<u8>, pinion_http::qpack::encoder::Tail<'_>),
+        encode: impl FnOnce(
+            &mut Encoder,
+            u64,
+            &mut Vec<u8>,
+            pinion_http::qpack::dynamic_encoder::Tail<'_>,
+        ),
         plain: impl FnOnce(&mut Vec<u8>, &[u8]),
     ) {
-        let tail = TailBytes::new(self.second, encode::field);
+        let tail = TailBytes::new(self.second, static_encoder::field);
         let tail = tail.tail();
         let (mut section, mut expected) = (b"before".to_vec(), Vec::new());
         self.stream += 4;

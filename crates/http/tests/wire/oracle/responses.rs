@@ -2,7 +2,7 @@
 
 use pinion_http::date;
 use pinion_http::hpack;
-use pinion_http::prepared::{Location, Prepared, SharedFields};
+use pinion_http::prepared_response::{Location, Prepared, SharedFields};
 use pinion_http::qpack;
 
 pub(crate) type Fields = Vec<(Vec<u8>, Vec<u8>)>;
@@ -20,8 +20,8 @@ pub(crate) fn with_response(
     let lines = shared_lines(next() % BLOCKS);
     let (mut in_hpack, mut in_qpack) = (Vec::new(), Vec::new());
     if step != 5 {
-        hpack::encode::lines(&mut in_hpack, &lines);
-        qpack::encode::lines(&mut in_qpack, &lines);
+        hpack::static_encoder::lines(&mut in_hpack, &lines);
+        qpack::static_encoder::lines(&mut in_qpack, &lines);
     }
     let tag = tag(next());
     respond(&Prepared {
@@ -57,8 +57,8 @@ impl TailBytes {
         Self { date, fields, all }
     }
 
-    pub(crate) fn tail(&self) -> hpack::encoder::Tail<'_> {
-        hpack::encoder::Tail { date: &self.date, fields: &self.fields, all: &self.all }
+    pub(crate) fn tail(&self) -> hpack::dynamic_encoder::Tail<'_> {
+        hpack::dynamic_encoder::Tail { date: &self.date, fields: &self.fields, all: &self.all }
     }
 }
 

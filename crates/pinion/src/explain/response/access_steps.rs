@@ -12,7 +12,7 @@ use crate::server::access::rules::{AccessRule, AccessRules, MetRules, RuleSet};
 use crate::terminal::shown;
 use pinion_archive::Archive;
 use pinion_http::basic_credentials;
-use pinion_http::prepared::{Prepared, SharedFields};
+use pinion_http::prepared_response::{Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_site::{Pieces, RequestBuffers, error_for, generated_fields, respond_traced};
 

@@ -9,7 +9,7 @@ use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::preferred_error_format;
 use pinion_http::page;
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared_response::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_http::target::decode_path;
 use pinion_site::{RequestBuffers, error_for, error_in_format_for, options_for};

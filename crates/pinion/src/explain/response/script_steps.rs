@@ -11,7 +11,7 @@ use crate::terminal::shown;
 use pinion_gateway::cgi::cgi_scripts::CgiScripts;
 use pinion_gateway::cgi::located_script;
 use pinion_gateway::script_location::{LocatedScript, ScriptFolder, ScriptLocation};
-use pinion_http::prepared::{Location, Prepared, SharedFields};
+use pinion_http::prepared_response::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_http::target::decode_path;
 

@@ -1,8 +1,8 @@
 //! Handles requests of sites with access rules: the checks before any part of the site responds.
 
 use super::SitesApp;
-use super::serving::SiteGeneration;
 use super::site_requests::{SiteRequest, SiteResponders};
+use super::worker_sites::SiteGeneration;
 use crate::server::access::gate::{AccessVerdict, GateRefusal};
 use crate::server::access::path_scope::PathReadings;
 use crate::server::access::rules::{AccessRules, RuleSet};
@@ -15,7 +15,7 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_http::field::Field;
 use pinion_http::owned_head::OwnedRequestHead;
-use pinion_http::prepared::{Prepared, SharedFields};
+use pinion_http::prepared_response::{Prepared, SharedFields};
 use pinion_http::request::{RequestHead, RequestIdentity};
 use pinion_http::target::Form;
 use pinion_lua::scripts::Offer;

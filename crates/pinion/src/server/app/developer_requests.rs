@@ -1,13 +1,13 @@
 //! Requests of a developer, and requests of a site that could not be loaded.
 
 use super::TEXT_FIELDS;
-use super::serving::SiteGeneration;
+use super::worker_sites::SiteGeneration;
 use crate::server::dev::{Developer, developer_page};
 use crate::server::dynamic::Dynamic;
 use crate::server::journal::{Beginning, Journal};
 use pinion_engine::exchange::Exchange;
 use pinion_http::client_identity::ClientIdentity;
-use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_site::{RequestBuffers, error_for};
 

@@ -1,7 +1,7 @@
 //! Requests for files that are read as they are now ([`crate::server::live_files`]).
 
-use super::serving::SiteGeneration;
 use super::site_requests::{SiteRequest, SiteResponders};
+use super::worker_sites::SiteGeneration;
 use crate::server::access::path_scope::PathReadings;
 use crate::server::generation::Generation;
 use crate::server::live_files::{
@@ -13,7 +13,7 @@ use pinion_http::coding::Coding;
 use pinion_http::date::{self, UnixSeconds};
 use pinion_http::field::Field;
 use pinion_http::method::Method;
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared_response::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_http::target::decode_path;
 use pinion_site::live_file::{live_response, live_slash_redirect};

@@ -1,7 +1,7 @@
 //! Requests that need no site: health checks, challenges of certificate authorities, redirects to
 //! HTTPS, and hosts without a site.
 
-use super::serving::SiteGeneration;
+use super::worker_sites::SiteGeneration;
 use crate::server::dispatch::{Responder, ServerResponders};
 use crate::server::generation::Generation;
 use crate::server::journal::{Beginning, Journal};
@@ -11,7 +11,7 @@ use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::preferred_error_format;
 use pinion_http::page::{self, ErrorFormat};
-use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_site::{RequestBuffers, has_file};
 

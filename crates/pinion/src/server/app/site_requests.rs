@@ -2,7 +2,7 @@
 //! archive may respond.
 
 use super::developer_requests::{respond_unloaded, responds_to_developer};
-use super::serving::SiteGeneration;
+use super::worker_sites::SiteGeneration;
 use crate::server::access::gate::{AccessGate, CheckedAccess};
 use crate::server::access::path_scope::PathReadings;
 use crate::server::access::rules::{MetRules, RuleSet};
@@ -23,7 +23,7 @@ use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::KnownField;
 use pinion_http::negotiate::preferred_error_format;
 use pinion_http::page;
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared_response::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_lua::scripts::Offer;
 use pinion_site::{

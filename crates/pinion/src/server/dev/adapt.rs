@@ -3,7 +3,7 @@
 
 use super::Developer;
 use pinion_http::field::KnownField;
-use pinion_http::prepared::{Piece, Prepared, PreparedBody, SharedFields};
+use pinion_http::prepared_response::{Piece, Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 
 /// Fields by which a browser asks for less than all of a representation, or for a coding of it.
@@ -102,7 +102,7 @@ fn is_named(line: &[u8], name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinion_http::prepared::ArchiveRange;
+    use pinion_http::prepared_response::ArchiveRange;
 
     const PAGE: &[u8] = b"Content-Type: text/html; charset=utf-8\r\nCache-Control: max-age=9\r\n\
         Vary: Accept-Encoding\r\n";

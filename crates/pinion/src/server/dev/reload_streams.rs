@@ -20,7 +20,7 @@ use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::Field;
 use pinion_http::method::Method;
 use pinion_http::page::{self, ErrorFormat};
-use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 use std::collections::HashMap;
 

@@ -8,7 +8,7 @@ use pinion_http::field::KnownField;
 use pinion_http::media::MediaType;
 use pinion_http::negotiate::{names_html, preferred_error_format};
 use pinion_http::page::{self, ErrorFormat};
-use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_lua::limits::RETRY_AFTER_S;
 use pinion_lua::scripts::ScriptFailure;

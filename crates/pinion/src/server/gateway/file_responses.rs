@@ -8,7 +8,7 @@ use crate::server::sent_folders::SentFolders;
 use pinion_engine::exchange::Exchange;
 use pinion_gateway::sent_files::{FileReference, FileResponse};
 use pinion_http::method::Method;
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared_response::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_site::live_file::{SentFile, sent_file_response};
 use pinion_site::{Pieces, RequestBuffers};

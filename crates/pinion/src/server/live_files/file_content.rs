@@ -4,7 +4,7 @@ use super::limits::{LIVE_COPY_MAX_BYTES, LIVE_RETRY_SECONDS};
 use super::{FileStamp, OpenLiveFile, OpenLiveFiles};
 use pinion_engine::exchange::Exchange;
 use pinion_http::field::KnownField;
-use pinion_http::prepared::{Piece, Prepared, PreparedBody};
+use pinion_http::prepared_response::{Piece, Prepared, PreparedBody};
 use pinion_http::request::RequestHead;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;

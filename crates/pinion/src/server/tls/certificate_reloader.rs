@@ -13,7 +13,7 @@ use crate::server::look::{Look, look};
 use crate::server::reload::report_failure;
 use crate::server::reload_report::Reports;
 use crate::settings::{CanonicalHost, CertificateFiles, SelfSignedKey};
-use pinion_engine::tls::certificates::Certificate;
+use pinion_engine::tls::certificate::Certificate;
 use pinion_engine::tls::resolver::CertificateStore;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -5,7 +5,7 @@ use super::fields::{self, FieldChange};
 use super::{FoundDifference, Sides, Totals, code, rules};
 use crate::document;
 use crate::failure::Failure;
-use crate::listing::ListedEntry;
+use crate::listed_entry::ListedEntry;
 use pinion_archive::{Aspects, Entry};
 use serde::Serialize;
 use serde_json::Value;

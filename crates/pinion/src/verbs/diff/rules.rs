@@ -3,7 +3,7 @@
 
 use super::Sides;
 use super::fields::{FieldChange, between};
-use crate::listing::ListedRule;
+use crate::listed_entry::ListedRule;
 use pinion_archive::{Archive, Role, SharedBlock};
 use serde::Serialize;
 use std::collections::HashSet;

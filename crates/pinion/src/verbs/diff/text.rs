@@ -3,7 +3,7 @@
 use super::fields::{self, FieldChange};
 use super::{Class, FoundDifference, Sides, Totals, code, rules};
 use crate::failure::Failure;
-use crate::listing::{ListedEntry, ListedRule};
+use crate::listed_entry::{ListedEntry, ListedRule};
 use crate::terminal::{TerminalStyle, count, counted, size};
 use std::io::{self, Write};
 

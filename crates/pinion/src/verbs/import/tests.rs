@@ -8,8 +8,8 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 mod ini_files;
+mod kept_refusals;
 mod laws;
-mod refusals;
 mod unit_parts;
 
 /// A configuration of Unit, as its documents show it.

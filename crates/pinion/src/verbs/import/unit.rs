@@ -3,15 +3,15 @@
 //! | Module | Part |
 //! |---|---|
 //! | [`routes`] | the steps that a listener leads to, each with its hosts and paths |
-//! | [`refusals`] | steps that refuse requests → `[[site.access]]` |
+//! | [`access_rules`] | steps that refuse requests → `[[site.access]]` |
 //! | [`mounts`] | the paths of a step → a mount for each |
 //! | [`sites`] | steps → a site for each set of hosts |
 //! | [`applications`] | `applications`: mounts for Python, keys about PHP |
 //! | [`upstreams`] | `proxy` and `upstreams` |
 
+mod access_rules;
 mod applications;
 mod mounts;
-mod refusals;
 mod routes;
 mod sites;
 mod upstreams;

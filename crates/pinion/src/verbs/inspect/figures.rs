@@ -1,7 +1,7 @@
 //! The figures of an archive, gathered in one walk over its entries.
 
 use crate::archive_file::ArchiveFile;
-use crate::listing::ListedEntry;
+use crate::listed_entry::ListedEntry;
 use pinion_archive::{Archive, BodyLocation, Damage, Entry, SectionKind};
 use serde::Serialize;
 use std::cmp::Reverse;

@@ -16,7 +16,7 @@ use pinion_engine::raw::RawStream;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_engine::stepped::{Holdings, Stepped};
 use pinion_http::owned_head::OwnedRequestHead;
-use pinion_http::prepared::{Prepared, PreparedBody};
+use pinion_http::prepared_response::{Prepared, PreparedBody};
 use pinion_store::job::{LockedJob, ShardSet};
 use pinion_store::settings::Settings as StoreSettings;
 use pinion_store::store::Store;

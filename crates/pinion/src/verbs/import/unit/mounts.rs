@@ -1,7 +1,7 @@
 //! Mounts of a site: one for each path that leads to a server or an application.
 
 use super::super::draft::{DraftLine, DraftTable, Setting, named};
-use super::refusals::is_below;
+use super::access_rules::is_below;
 use super::routes::UriPattern;
 use super::sites::SiteDraft;
 use crate::server::mounts::MountPath;

@@ -12,7 +12,7 @@ use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
 use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped::{Holdings, Stepped};
-use pinion_http::prepared::{Prepared, PreparedBody};
+use pinion_http::prepared_response::{Prepared, PreparedBody};
 
 use crate::scenario::settings_of_listeners;
 

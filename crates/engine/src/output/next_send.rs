@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use pinion_http::prepared::ExternalRange;
+use pinion_http::prepared_response::ExternalRange;
 
 use super::{OutputQueue, Segment};
 use crate::limits::{LARGE_MIN_BYTES, SEND_MAX_BYTES, SEND_PARTS_MAX};

@@ -5,7 +5,7 @@ use pinion_http::field::Fields;
 use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::Limits;
-use pinion_http::prepared::{Prepared, SharedFields};
+use pinion_http::prepared_response::{Prepared, SharedFields};
 use pinion_http::section::{FieldSection, Fit};
 use pinion_http::{hpack, qpack};
 
@@ -49,7 +49,7 @@ pub(crate) fn pairs(fields: Fields<'_>) -> Vec<Pair> {
 #[allow(dead_code, reason = "not every room has shared fields")]
 pub(crate) fn check_fields(fields: &SharedFields<'_>) {
     let said = parsed(fields.h1);
-    let with_prefix = [&qpack::encode::PREFIX, fields.qpack].concat();
+    let with_prefix = [&qpack::static_encoder::PREFIX, fields.qpack].concat();
     for (decoded, fit) in [of_hpack(fields.hpack), of_qpack(&with_prefix)] {
         assert!(said.starts_with(&decoded), "{fields:?}");
         assert!(fit != Fit::Whole || said.len() == decoded.len(), "{fields:?}");
@@ -65,16 +65,22 @@ pub(crate) fn check_response(response: &Prepared<'_>) {
     said.extend(parsed(&h1));
 
     let mut tail = Vec::new();
-    hpack::encode::field(&mut tail, b"server", b"x");
+    hpack::static_encoder::field(&mut tail, b"server", b"x");
     let mut out = b"before".to_vec();
-    hpack::encode::prepared(&mut out, response, &tail);
-    assert!(out.len() <= 6 + hpack::encode::prepared_bytes(response) + tail.len(), "{response:?}");
+    hpack::static_encoder::prepared(&mut out, response, &tail);
+    assert!(
+        out.len() <= 6 + hpack::static_encoder::prepared_bytes(response) + tail.len(),
+        "{response:?}"
+    );
     assert_eq!(of_hpack(&out[6..]), (said.clone(), Fit::Whole), "{response:?}");
 
     let mut tail = Vec::new();
-    qpack::encode::field(&mut tail, b"server", b"x");
+    qpack::static_encoder::field(&mut tail, b"server", b"x");
     let mut out = b"before".to_vec();
-    qpack::encode::prepared(&mut out, response, &tail);
-    assert!(out.len() <= 6 + qpack::encode::prepared_bytes(response) + tail.len(), "{response:?}");
+    qpack::static_encoder::prepared(&mut out, response, &tail);
+    assert!(
+        out.len() <= 6 + qpack::static_encoder::prepared_bytes(response) + tail.len(),
+        "{response:?}"
+    );
     assert_eq!(of_qpack(&out[6..]), (said, Fit::Whole), "{response:?}");
 }

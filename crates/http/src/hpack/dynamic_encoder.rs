@@ -10,7 +10,6 @@
 //! servers are not, since they may hold secrets whose length an attacker could measure (RFC 7541
 //! §7.1).
 
-use super::encode;
 use super::entries::{
     EntryNumber, EntryTable, NewField, NewName, TABLE_BYTES, TableEntries, USED_TABLE_MIN_BYTES,
 };
@@ -18,9 +17,10 @@ use super::form::CompressionForm;
 use super::integer;
 use super::repeated::Repeated;
 pub use super::repeated::Tail;
+use super::static_encoder;
 use super::static_table::HPACK;
 use crate::field::Field;
-use crate::prepared::Prepared;
+use crate::prepared_response::Prepared;
 
 /// The sending end of a connection's compression.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl Encoder {
     pub fn prepared(&mut self, out: &mut Vec<u8>, response: &Prepared<'_>, tail: Tail<'_>) {
         match self.repeated() {
             Some(repeated) => repeated.prepared(out, response, tail),
-            None => encode::prepared(out, response, tail.all),
+            None => static_encoder::prepared(out, response, tail.all),
         }
     }
 
@@ -139,7 +139,7 @@ impl Encoder {
         length: Option<u64>,
         tail: Tail<'_>,
     ) {
-        encode::head(out, status, fields, length, b"");
+        static_encoder::head(out, status, fields, length, b"");
         match self.repeated() {
             Some(repeated) => repeated.tail(out, tail),
             None => out.extend_from_slice(tail.all),

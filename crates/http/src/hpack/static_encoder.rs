@@ -8,7 +8,7 @@
 use super::form::CompressionForm;
 use super::response;
 use crate::field::Field;
-use crate::prepared::Prepared;
+use crate::prepared_response::Prepared;
 
 /// Appends the field block of a ready answer.
 ///

@@ -3,7 +3,7 @@
 //! The rules for compressing a content differ, so the sums over all contents combine two effects:
 //! the encoders, and the rules. This module separates them.
 
-use super::kawipiko::File;
+use super::kawipiko_archive::File;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! Requests for pages of the store ([`crate::server::store::StoredPages`]).
 
 use super::SitesApp;
-use super::serving::SiteGeneration;
 use super::site_requests::SiteResponders;
+use super::worker_sites::SiteGeneration;
 use crate::server::gateway::CLIENT_LEFT;
 use crate::server::journal::Beginning;
 use crate::server::live_files::range_boundary;
@@ -14,7 +14,7 @@ use pinion_engine::app::Event;
 use pinion_engine::exchange::Exchange;
 use pinion_http::method::Method;
 use pinion_http::owned_head::OwnedRequestHead;
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared_response::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_http::target::decode_path;
 use pinion_site::live_file::{SentFile, live_fields, sent_file_response};

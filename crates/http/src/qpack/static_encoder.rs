@@ -8,7 +8,7 @@
 use crate::field::Field;
 use crate::hpack::form::CompressionForm;
 use crate::hpack::response;
-use crate::prepared::Prepared;
+use crate::prepared_response::Prepared;
 
 /// The begin of every section: it needs no insertion, and its base is 0 (RFC 9204 §4.5.1).
 pub const PREFIX: [u8; 2] = [0, 0];

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use pinion_template::name::MAIN;
 
-use crate::compat_80s::{is_page_below_static, main_is_of_80s};
-use crate::dynamic_site::{
+use crate::code_or_content::{
     CONTENT_FOLDER, CodeFile, below_content, ignored_folder, in_content, is_code_among_files,
     is_left_out, key_of, name_of,
 };
+use crate::compat_80s::{is_page_below_static, main_is_of_80s};
 use crate::error::{BuildError, FileProblem};
 use crate::walk::file_names::{is_copy_of_code, is_page, is_script};
 use crate::walk::found_files::{FoundFiles, SourceFile, relative};

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pinion_http::prepared::{ExternalRange, Piece, PreparedBody};
+use pinion_http::prepared_response::{ExternalRange, Piece, PreparedBody};
 
 use crate::encode::Encoders;
 use crate::exchange::slice::{RangeSource, Slice};

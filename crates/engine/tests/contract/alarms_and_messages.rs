@@ -13,7 +13,7 @@ use pinion_engine::listener::{Listener, bind_tcp, local_address};
 use pinion_engine::raw::RawStream;
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
-use pinion_http::prepared::{Prepared, PreparedBody};
+use pinion_http::prepared_response::{Prepared, PreparedBody};
 
 use crate::support::{connect, read_response};
 

@@ -1,13 +1,13 @@
 //! Field sections of the responses of one connection, by the dynamic table of its peer.
 //!
-//! Repeated fields become entries, as with [`hpack::encoder`](crate::hpack::encoder). A section
+//! Repeated fields become entries, as with [`hpack::dynamic_encoder`](crate::hpack::dynamic_encoder). A section
 //! refers only to entries that the peer has acknowledged, so no stream ever waits for another one
 //! (RFC 9204 §2.1.2), and an entry is removed only when no section that refers to it is under way
 //! (§2.1.1).
 
 use std::collections::VecDeque;
 
-use super::encode;
+use super::static_encoder;
 use crate::field::Field;
 use crate::hpack::entries::{
     EntryNumber, EntryTable, NewField, NewName, TABLE_BYTES, TableEntries, USED_TABLE_MIN_BYTES,
@@ -17,7 +17,7 @@ use crate::hpack::integer;
 use crate::hpack::repeated::Repeated;
 pub use crate::hpack::repeated::Tail;
 use crate::hpack::table::ENTRY_BYTES;
-use crate::prepared::Prepared;
+use crate::prepared_response::Prepared;
 
 /// Sections that refer to entries and that the peer has not acknowledged. Beyond them, sections
 /// refer to none.
@@ -143,8 +143,10 @@ impl QpackTable {
         integer::write(&mut prefix, 0, 8, required as usize);
         integer::write(&mut prefix, 0, 7, (self.known - newest.0) as usize);
         match out.get_mut(start..start + prefix.len()) {
-            Some(place) if prefix.len() == encode::PREFIX.len() => place.copy_from_slice(&prefix),
-            _ => drop(out.splice(start..start + encode::PREFIX.len(), prefix)),
+            Some(place) if prefix.len() == static_encoder::PREFIX.len() => {
+                place.copy_from_slice(&prefix)
+            }
+            _ => drop(out.splice(start..start + static_encoder::PREFIX.len(), prefix)),
         }
         self.sections.push_back((stream, oldest));
     }
@@ -176,10 +178,10 @@ impl Encoder {
         tail: Tail<'_>,
     ) {
         let Some(repeated) = self.repeated() else {
-            return encode::prepared(out, response, tail.all);
+            return static_encoder::prepared(out, response, tail.all);
         };
         let start = out.len();
-        out.extend_from_slice(&encode::PREFIX);
+        out.extend_from_slice(&static_encoder::PREFIX);
         repeated.prepared(out, response, tail);
         repeated.table.end_section(out, start, stream);
     }
@@ -195,7 +197,7 @@ impl Encoder {
         tail: Tail<'_>,
     ) {
         let start = out.len();
-        encode::head(out, status, fields, length, b"");
+        static_encoder::head(out, status, fields, length, b"");
         match self.repeated() {
             Some(repeated) => {
                 repeated.tail(out, tail);
