@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`app`], [`exchange`], [`raw`] | the contract with an application: events and actions |
 //! | [`address`] | the address of a message: an exchange or a stream of a connection |
-//! | `stream_event` | the events of exchanges and byte streams that do not come from the peer's bytes |
+//! | `stream_event` | events of exchanges and byte streams that no bytes of the peer cause |
 //! | `gone` | the reasons why an exchange or a stream ends without the application |
 //! | [`connections`] | the actions outside of the events of a connection |
 //! | [`encode`] | compression of dynamic responses |

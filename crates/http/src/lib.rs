@@ -32,7 +32,7 @@
 //! | `If-…` fields and validators | [`conditional`] | proceed, 304 or 412 |
 //! | `Range` and a length | [`range`] | the byte ranges to send |
 //! | several byte ranges | [`byteranges`] | the text around them in one body |
-//! | [`prepared_response::Prepared`] | [`h1::encode`], [`hpack`], [`qpack`] | the bytes of a response head |
+//! | [`prepared_response::Prepared`] | [`h1::encode`], [`hpack`], [`qpack`] | the bytes of a head |
 //! | seconds since 1970 | [`mod@date`] | the date of a field, and back |
 //! | `Authorization` of the scheme `Basic` | [`basic_credentials`] | user and password |
 //! | the state of a client, and the time | [`gcra`] | whether a request is within a limit |

@@ -22,7 +22,7 @@ pub(crate) fn prepare(lua: &Lua) -> Result<()> {
     if !cfg!(feature = "luajit") {
         return Ok(());
     }
-    if let Some(reason) = PROBED.get_or_init(|| executable_memory::probe().err()) {
+    if let Some(reason) = PROBED.get_or_init(|| executable_memory_probe::probe().err()) {
         LOGGED.call_once(|| {
             stderr::line(format_args!(
                 "pinion: executable memory is not available ({reason}), Lua runs without its JIT \

@@ -8,8 +8,8 @@
 //! and [`mount`] (which paths other servers respond to), `cgi` (CGI scripts that flags name), `php`
 //! (PHP that the server starts), [`access`] (who may request what) and [`program`] (which programs
 //! it keeps running). The tables of the keys are in [`mod@file`], the headings above flags in
-//! [`mod@group`]. The texts of a flag that differ under one verb are in [`verb_wording`]. Examples and
-//! the like, which follow the flags in the help, are in [`verb_notes`].
+//! [`mod@group`]. The texts of a flag that differ under one verb are in [`verb_wording`]. Examples
+//! and the like, which follow the flags in the help, are in [`verb_notes`].
 
 mod access;
 pub(crate) mod build;

@@ -2,8 +2,8 @@
 //!
 //! **In:** an [`Archive`](pinion_archive::Archive), a
 //! [`RequestHead`](pinion_http::request::RequestHead) of any protocol, the time, and buffers that
-//! are reused between requests. **Out:** a [`Prepared`](pinion_http::prepared_response::Prepared) that
-//! borrows from all of these. It does no I/O, reads no clock, and allocates nothing once the
+//! are reused between requests. **Out:** a [`Prepared`](pinion_http::prepared_response::Prepared)
+//! that borrows from all of these. It does no I/O, reads no clock, and allocates nothing once the
 //! buffers have grown.
 //!
 //! | Module | Decides |

@@ -38,7 +38,8 @@ pub struct LiveFile<'x> {
 }
 
 /// Returns the response of a site to a request for a file outside of its archive. The pieces of its
-/// body are [external](pinion_http::prepared_response::Piece::External), and all of them of this file.
+/// body are [external](pinion_http::prepared_response::Piece::External), and all of them of this
+/// file.
 pub fn live_response<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
@@ -134,8 +135,8 @@ pub struct SentFile<'x> {
 }
 
 /// Returns the response to a request for which an application has named a file. The pieces of its
-/// body are [external](pinion_http::prepared_response::Piece::External), and all of them of this file. Rules
-/// for fields are in the fields already.
+/// body are [external](pinion_http::prepared_response::Piece::External), and all of them of this
+/// file. Rules for fields are in the fields already.
 pub fn sent_file_response<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,

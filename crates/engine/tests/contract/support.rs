@@ -27,9 +27,9 @@ use pinion_http::prepared_response::{ArchiveRange, Piece, Prepared, PreparedBody
 use pinion_http::request::Framing;
 use pinion_http::version::Version;
 
+use crate::ends::OpenExchanges;
 use crate::http3;
 pub(crate) use crate::plain_client::{connect, read_response};
-use crate::program_ends::OpenExchanges;
 
 /// Bytes of the file of `/big`.
 pub(crate) const BIG_BYTES: usize = 3 * 1024 * 1024 + 17;

@@ -31,8 +31,8 @@ pub(super) fn stream_answered(payload: [u8; 8]) -> Option<u32> {
 
 impl<S: Default> Session<S> {
     /// Writes a head: a final one, or interim ones before it. `block` appends the field block, by
-    /// the encoder of the connection or by [`crate::hpack::static_encoder`]. With `end` nothing follows,
-    /// and the stream is to be [closed](Self::close).
+    /// the encoder of the connection or by [`crate::hpack::static_encoder`]. With `end` nothing
+    /// follows, and the stream is to be [closed](Self::close).
     ///
     /// Says whether the stream is open for it; if not, nothing is written.
     #[inline]

@@ -1,10 +1,10 @@
 //! HPACK (RFC 7541): the field blocks of HTTP/2.
 //!
-//! [`decoder`] keeps the table that a peer fills, and reads blocks with it. [`static_encoder`] writes with
-//! the static table alone, so that a block can be rendered once and sent on any connection.
-//! [`dynamic_encoder`] fills the table of the peer with the repeated fields of a connection: `entries`
-//! knows which entries the peer has, `repeated` their meaning. Both serve QPACK, too. `huffman`,
-//! `integer`, `string` and `response` serve QPACK too ([`crate::qpack`]).
+//! [`decoder`] keeps the table that a peer fills, and reads blocks with it. [`static_encoder`]
+//! writes with the static table alone, so that a block can be rendered once and sent on any
+//! connection. [`dynamic_encoder`] fills the table of the peer with the repeated fields of a
+//! connection: `entries` knows which entries the peer has, `repeated` their meaning. Both serve
+//! QPACK, too. `huffman`, `integer`, `string` and `response` serve QPACK too ([`crate::qpack`]).
 //!
 //! `table` is the dynamic table, and `static_table` has the tables that never change. `form` has
 //! the differences between HPACK and QPACK in a field line with a static table alone.

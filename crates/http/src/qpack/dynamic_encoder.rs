@@ -1,9 +1,9 @@
 //! Field sections of the responses of one connection, by the dynamic table of its peer.
 //!
-//! Repeated fields become entries, as with [`hpack::dynamic_encoder`](crate::hpack::dynamic_encoder). A section
-//! refers only to entries that the peer has acknowledged, so no stream ever waits for another one
-//! (RFC 9204 §2.1.2), and an entry is removed only when no section that refers to it is under way
-//! (§2.1.1).
+//! Repeated fields become entries, as with
+//! [`hpack::dynamic_encoder`](crate::hpack::dynamic_encoder). A section refers only to entries that
+//! the peer has acknowledged, so no stream ever waits for another one (RFC 9204 §2.1.2), and an
+//! entry is removed only when no section that refers to it is under way (§2.1.1).
 
 use std::collections::VecDeque;
 

@@ -77,7 +77,7 @@ impl BodyMemory {
         // An allocator keeps the memory between blocks that are in use.
         if self.peak_bytes.get() - bytes >= CONTENT_TRIM_BYTES && bytes < CONTENT_TRIM_BYTES {
             self.peak_bytes.set(bytes);
-            residency::release_heap();
+            release_memory::release_heap();
         }
     }
 }

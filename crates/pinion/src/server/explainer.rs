@@ -66,7 +66,7 @@ impl Explainer {
         let run = move || {
             let explanation = catch_unwind(AssertUnwindSafe(|| explained.explain(&request)));
             drop(explained);
-            residency::release_heap();
+            release_memory::release_heap();
             done(match explanation {
                 Ok(Ok(explanation)) => bounded(explanation),
                 Ok(Err(failure)) => Response::refused(failure.reason().unwrap_or_default()),

@@ -366,7 +366,7 @@ impl Loader {
         let built = pinion_builder::build(path, &options, memory, &walk);
         let built = built.map_err(build_options::failure)?;
         let links = walk.links.into_inner().unwrap_or_else(PoisonError::into_inner);
-        lua_folders::check(path, &self.content, &self.folders, &links)?;
+        writable_folder_check::check(path, &self.content, &self.folders, &links)?;
         self.check_php(&built.summary)?;
         self.print_warnings(&built.summary);
         *guard = Some(built.summary.guard);

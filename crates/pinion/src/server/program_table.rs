@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::settings::{CgiMount, ProgramFile};
 use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
-use pinion_engine::{residency, stderr};
+use pinion_engine::{release_memory, stderr};
 use pinion_lua::programs::Programs;
 use pinion_programs::signal_name;
 use pinion_programs::spawner_access::{SpawnerAccess, UnexpectedEnd};
@@ -68,8 +68,8 @@ impl ProgramTable {
             return Ok(Self::default());
         }
         // Otherwise the spawner has a copy of the freed memory of the configuration.
-        residency::release_heap();
-        let spawner = Spawner::fork(&table, CgroupUse::IfDelegated, residency::release_code);
+        release_memory::release_heap();
+        let spawner = Spawner::fork(&table, CgroupUse::IfDelegated, release_memory::release_code);
         let spawner = spawner.map_err(|error| match error {
             ForkError::Table(error) => wrong_table(&rows, &error),
             error => anyhow!("{error}").into(),

@@ -315,7 +315,7 @@ impl ReloadedSite {
             if wish.is_reported { self.loader.load() } else { self.loader.load_again() }
         }));
         let loaded = loaded.unwrap_or_else(|_| Err(anyhow!("loading panicked").into()));
-        residency::release_heap();
+        release_memory::release_heap();
         loaded
     }
 

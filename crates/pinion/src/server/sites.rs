@@ -288,7 +288,7 @@ impl Sites {
                 Some(at) => Next::Kept(at, site.settings.into()),
                 None => {
                     let loaded = UnloadedSite::new(site, &self.programs)?.load(&self.logs);
-                    residency::release_heap();
+                    release_memory::release_heap();
                     let loaded = loaded?;
                     let (starting, first) = loaded.named(SiteId(self.next));
                     self.next += 1;

@@ -178,7 +178,7 @@ pub(super) fn print_ready(urls: &[String], hosts: &Hosts, has_built: bool) {
     }
     if has_built {
         // The workers serve already, so that the first clients do not wait for it.
-        residency::release_code();
+        release_memory::release_code();
     }
     stderr::line(format_args!("ready"));
 }

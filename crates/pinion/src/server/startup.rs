@@ -219,7 +219,7 @@ fn open(
     warn_of_paths(settings, &unloaded);
     let sites = load_all(unloaded, &logs)?;
     // Before the workers have memory of their own in it.
-    residency::release_heap();
+    release_memory::release_heap();
     // Last, since no thread responds there before everything runs.
     let control = socket::bind(&settings.control, files)?;
     Ok(OpenedParts { io, logs, log, tls, listeners, quic, control, sites })

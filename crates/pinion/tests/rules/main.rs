@@ -10,7 +10,7 @@ mod fields;
 #[path = "../../../site/tests/site/interpreter.rs"]
 mod interpreter;
 #[path = "../../../builder/tests/build/fields_oracle.rs"]
-mod plain_fields;
+mod fields_oracle;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -57,7 +57,8 @@ const TESTS: &[Test] = tests! {
     faults: failures_name_their_stage, a_lack_of_descriptors_is_reported,
         a_lack_of_processes_is_reported, cgroups_that_kill_are_not_used, refused_calls_are_reported,
         a_server_without_calls_is_refused;
-    killed_server: killed_servers_leave_nothing, killed_spawners_leave_nothing, signals_do_not_end_it,
+    killed_server: killed_servers_leave_nothing, killed_spawners_leave_nothing,
+        signals_do_not_end_it,
         a_spawner_that_hangs_blocks_no_connection;
 };
 

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `kawipiko_archive` | the archives of kawipiko, as far as their sizes can be compared |
 //! | `rebuild` | a rebuild after one change, the use of two cores, and the memory of a build |
-//! | `compressed_sizes` | the sizes of the same contents for clients, by the archives that compress them |
+//! | `compressed_sizes` | sizes of contents for clients, by the archives that compress them |
 //! | `report` | the results of one site, as tables and as data |
 
 mod compressed_sizes;

@@ -551,9 +551,9 @@ impl Stream {
 /// Appends a field section in a frame.
 fn headers<'f>(out: &mut Vec<u8>, fields: impl Iterator<Item = &'f (&'f str, &'f str)>) {
     send::head(out, |section| {
-        section.extend_from_slice(&encode::PREFIX);
+        section.extend_from_slice(&static_encoder::PREFIX);
         for (name, value) in fields {
-            encode::field(section, name.as_bytes(), value.as_bytes());
+            static_encoder::field(section, name.as_bytes(), value.as_bytes());
         }
     });
 }
