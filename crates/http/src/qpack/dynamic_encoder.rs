@@ -144,7 +144,7 @@ impl QpackTable {
         integer::write(&mut prefix, 0, 7, (self.known - newest.0) as usize);
         match out.get_mut(start..start + prefix.len()) {
             Some(place) if prefix.len() == static_encoder::PREFIX.len() => {
-                place.copy_from_slice(&prefix)
+                place.copy_from_slice(&prefix);
             }
             _ => drop(out.splice(start..start + static_encoder::PREFIX.len(), prefix)),
         }

@@ -7,10 +7,10 @@
 
 mod asked;
 mod fields;
-#[path = "../../../site/tests/site/interpreter.rs"]
-mod interpreter;
 #[path = "../../../builder/tests/build/fields_oracle.rs"]
 mod fields_oracle;
+#[path = "../../../site/tests/site/interpreter.rs"]
+mod interpreter;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -307,7 +307,7 @@ fn no_request_stream_takes_memory() {
         assert_eq!(stream.priority().urgency, if round == 0 { 3 } else { 1 });
         out.clear();
         send::head(&mut out, |out| {
-            qpack::static_encoder::head(out, 200, [].into_iter(), Some(5), b"")
+            qpack::static_encoder::head(out, 200, [].into_iter(), Some(5), b"");
         });
         send::data(&mut out, 5);
         session.answered(&stream);
