@@ -130,7 +130,7 @@ impl Encoder {
     }
 
     /// Appends the field block of a dynamic answer; `length` is that of its content, if it is
-    /// known. The same fields are left out as in [`encode::head`].
+    /// known. The same fields are left out as in [`static_encoder::head`].
     pub fn head<'f>(
         &mut self,
         out: &mut Vec<u8>,

@@ -1,5 +1,5 @@
 //! Field blocks of responses, from the static table and literals alone: a block depends on nothing
-//! but its fields. [`encoder`](super::encoder) uses the table of the peer, too.
+//! but its fields. [`dynamic_encoder`](super::dynamic_encoder) uses the table of the peer, too.
 //!
 //! Everything appends to a byte buffer and never looks back, as in [`h1::encode`].
 //!

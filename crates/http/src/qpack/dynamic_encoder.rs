@@ -187,7 +187,7 @@ impl Encoder {
     }
 
     /// Appends the field section of a dynamic answer on a stream; `length` is that of its content,
-    /// if it is known. The same fields are left out as in [`encode::head`].
+    /// if it is known. The same fields are left out as in [`static_encoder::head`].
     pub fn head<'f>(
         &mut self,
         stream: u64,
