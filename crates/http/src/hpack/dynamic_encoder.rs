@@ -1,9 +1,9 @@
 //! Field blocks of the responses of one connection, by the dynamic table of its peer.
 //!
-//! The first response uses the static table alone, as [`static_encoder`] does: connections with one request
-//! need no memory for more. From the second one on, repeated fields become entries of the peer's
-//! table, and then each is an index of one or two bytes: the fields that many files share, the
-//! fields of the server, the date of the second, and the fields of a file that was requested
+//! The first response uses the static table alone, as [`static_encoder`] does: connections with one
+//! request need no memory for more. From the second one on, repeated fields become entries of the
+//! peer's table, and then each is an index of one or two bytes: the fields that many files share,
+//! the fields of the server, the date of the second, and the fields of a file that was requested
 //! before.
 //!
 //! Only fields of prepared responses and of the server are inserted. Fields of scripts and of other
