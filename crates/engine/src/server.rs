@@ -134,22 +134,29 @@ impl RunningServer {
         let shared = Arc::new(SharedByWorkers::new(workers, &settings, sockets, endpoints));
         let make_app = Arc::new(make_app);
         let mut threads = Vec::with_capacity(workers);
-        let (told, started) = mpsc::channel();
+        let (report_sender, reports) = mpsc::channel();
+        let mut failure = None;
         for index in 0..workers {
-            let place = WorkerSeat {
+            let seat = WorkerSeat {
                 index: index as u16,
                 settings: settings.clone(),
                 shared: shared.clone(),
             };
-            let (make_app, told) = (make_app.clone(), told.clone());
+            let (make_app, reports) = (make_app.clone(), report_sender.clone());
             let named = thread::Builder::new().name(format!("worker-{index}"));
             let named = named.stack_size(WORKER_STACK_BYTES);
-            threads.push(named.spawn(move || place.work(io, &*make_app, told))?);
+            match named.spawn(move || seat.work(io, &*make_app, reports)) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            }
         }
-        drop(told);
+        drop(report_sender);
         let server = Self { threads, shared };
         // The loop ends when each worker has reported, or died without a report.
-        if let Some(error) = started.iter().find_map(Result::err) {
+        if let Some(error) = reports.iter().find_map(Result::err).or(failure) {
             server.control().stop();
             server.join();
             return Err(error);

@@ -1,5 +1,5 @@
-//! Every limit of the runtime: each name ends with its unit, and each value has its reason beside
-//! it.
+//! Every limit of the runtime: the name of a quantity ends with its unit, and each value has its
+//! reason beside it.
 
 /// The interval at which the watching thread looks at the workers while scripts run. It decides how
 /// far a turn can exceed its CPU; each look costs some microseconds.

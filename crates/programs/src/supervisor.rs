@@ -11,7 +11,7 @@
 //! | waiting | it will be started at a known time | starting |
 //! | starting | a start request was sent to the spawner | running, waiting, stopping |
 //! | running | its process runs | waiting, stopping |
-//! | stopping | its process has to end: its settings have changed, or it was removed | waiting |
+//! | stopping | its process has to end: other settings, or it was removed | waiting, stopped |
 //! | stopped | it will not be started any more | |
 
 use std::collections::VecDeque;
@@ -79,7 +79,7 @@ pub enum ProgramPhase {
     Starting,
     /// The program runs.
     Running,
-    /// The program runs and was requested to stop.
+    /// The program, or its start that goes on, was requested to stop.
     Stopping,
     /// The program will not be started any more, because the server stops or the spawner has ended.
     Stopped,

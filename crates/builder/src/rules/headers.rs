@@ -30,7 +30,8 @@ pub struct FieldRule {
 /// The change of a line to the fields of a response.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HeaderChange {
-    /// The field gets this value; names are equal without regard to case.
+    /// The field gets this value, after those that earlier lines give it. Names are equal without
+    /// regard to case.
     Give {
         /// The name as it is written.
         name: String,

@@ -128,8 +128,8 @@ impl DnsClient {
             Ok(lookup) => return answer(name, family, &lookup),
             Err(error) => error,
         };
-        // All servers were asked at once, and the first response has counted. If it is an error of
-        // this server, another one may be able to respond.
+        // Several servers were asked at once, and the first response was used. If it is an error
+        // of its server, another one may be able to respond.
         if matches!(error, NetError::Dns(DnsError::ResponseCode(_)) | NetError::Proto(_)) {
             for resolver in &self.single {
                 match resolver.lookup(candidate.clone(), record_type).await {

@@ -1,4 +1,4 @@
-//! The parts of a site that other servers respond to, by their paths.
+//! The parts of a site to which other servers, programs or the store respond, by their paths.
 
 use super::sent_folders::SentFolders;
 use super::store::StoreMount;
@@ -13,7 +13,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A part of a site, and the servers that respond to requests for it.
+/// A part of a site, and who responds to requests for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Mount {
     path: MountPath,
@@ -169,7 +169,7 @@ impl Mount {
         &self.name
     }
 
-    /// Returns the servers, unless CGI scripts respond.
+    /// Returns the servers, if it is a group of servers that respond.
     pub(crate) fn upstreams(&self) -> Option<&Arc<UpstreamGroup>> {
         match &self.target {
             MountTarget::Servers(upstreams) => Some(upstreams),
@@ -207,7 +207,8 @@ impl Mount {
         }
     }
 
-    /// Returns whether CGI scripts, or applications that speak FastCGI or SCGI, respond.
+    /// Returns whether programs respond: CGI scripts, Python applications, or applications that
+    /// speak FastCGI or SCGI.
     pub(crate) fn is_of_programs(&self) -> bool {
         let is_of_programs = |upstreams: &Arc<UpstreamGroup>| upstreams.options().program.is_some();
         !self.is_of_store() && self.upstreams().is_none_or(is_of_programs)

@@ -228,7 +228,7 @@ fn short_line(input: &[u8], kind: u8) -> Option<(usize, usize)> {
 /// Number of bytes of CR and LF.
 const LINE_END_BYTES: usize = 2;
 
-struct InlineLine<'a> {
+struct LengthLine<'a> {
     text: &'a [u8],
     /// The offset at which the next line begins.
     end: usize,
@@ -239,13 +239,13 @@ fn line(
     input: &[u8],
     from: usize,
     too_long: ProtocolError,
-) -> Result<Option<InlineLine<'_>>, ProtocolError> {
+) -> Result<Option<LengthLine<'_>>, ProtocolError> {
     let rest = &input[from..];
     // Lines are short: a loop is faster than a search.
     let found = rest.iter().take(LINE_MAX_BYTES).position(|&byte| byte == b'\r');
     match found {
         Some(length) if rest.len() >= length + LINE_END_BYTES => {
-            Ok(Some(InlineLine { text: &rest[..length], end: from + length + LINE_END_BYTES }))
+            Ok(Some(LengthLine { text: &rest[..length], end: from + length + LINE_END_BYTES }))
         }
         None if rest.len() >= LINE_MAX_BYTES => Err(too_long),
         _ => Ok(None),
