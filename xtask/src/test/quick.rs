@@ -22,7 +22,7 @@ const SMOKE: &[&str] = &[
     "protocols",
     "reload",
     "resolve",
-    "starting",
+    "startup_signals",
     "stopping",
     "tls_self_signed",
 ];

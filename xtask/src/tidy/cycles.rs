@@ -84,7 +84,8 @@ fn large_circle() -> Project {
     let file = |next: &char| format!("//! A part.\n\nuse crate::{next};\n");
     let mut files: Vec<_> =
         names.iter().zip(next).map(|(one, next)| (path(one), file(next))).collect();
-    files.push((format!("crates/{BOUNDED}/src/lib.rs"), format!("//! The engine.\n\n{map}")));
+    let listed = names.iter().map(|name| format!("//! | `{name}` |\n")).collect::<String>();
+    files.push((format!("crates/{BOUNDED}/src/lib.rs"), format!("{listed}\n{map}")));
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     Project::of(&files)
 }

@@ -109,19 +109,19 @@ fn other_clocks(project: &Project) -> Vec<Finding> {
 
 fn core_with_an_event() -> Project {
     let file = "//! State.\n\nfn closed(app: &mut impl App) {\n    app.sent();\n}\n";
-    let map = "//! The engine.\n\nmod worker_core;\n";
+    let map = "//! The engine: `worker_core`.\n\nmod worker_core;\n";
     Project::of(&[("crates/engine/src/worker_core.rs", file), ("crates/engine/src/lib.rs", map)])
 }
 
 fn quic_with_a_clock() -> Project {
     let file =
         "//! Timers.\n\nfn due() -> std::time::Instant {\n    std::time::Instant::now()\n}\n";
-    let map = "//! The engine.\n\nmod quic;\n";
+    let map = "//! The engine: `quic`.\n\nmod quic;\n";
     Project::of(&[("crates/engine/src/quic.rs", file), ("crates/engine/src/lib.rs", map)])
 }
 
 fn protocol_with_core() -> Project {
     let file = "//! A protocol.\n\nuse crate::worker_core::WorkerCore;\n";
-    let map = "//! The engine.\n\nmod http1;\n";
+    let map = "//! The engine: `http1`.\n\nmod http1;\n";
     Project::of(&[("crates/engine/src/http1.rs", file), ("crates/engine/src/lib.rs", map)])
 }

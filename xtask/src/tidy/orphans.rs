@@ -118,7 +118,7 @@ fn join(folder: &str, path: &str) -> String {
 fn orphan() -> Project {
     let files = [
         ("docs/ARCHITECTURE.md", "| Layer | Crate | Holds | May import |\n| 1 | http | x | – |\n"),
-        ("crates/http/src/lib.rs", "//! Map.\n#![forbid(unsafe_code)]\nmod date;\n"),
+        ("crates/http/src/lib.rs", "//! Map: `date`.\n#![forbid(unsafe_code)]\nmod date;\n"),
         ("crates/http/src/date.rs", ""),
         ("crates/http/src/forgotten.rs", ""),
     ];
