@@ -15,11 +15,11 @@
 //!     pairs.add(b"REQUEST_METHOD", b"POST")?;
 //!     pairs.add(b"REQUEST_URI", b"/deepthought")
 //! })?;
-//! written.content.write(&mut sent, b"What is the response to life?")?;
+//! written.content.write(&mut sent, b"What is the answer to life?")?;
 //! assert_eq!(
 //!     sent.escape_ascii().to_string(),
 //!     "70:CONTENT_LENGTH\\x0027\\x00SCGI\\x001\\x00REQUEST_METHOD\\x00POST\\x00\
-//!      REQUEST_URI\\x00/deepthought\\x00,What is the response to life?",
+//!      REQUEST_URI\\x00/deepthought\\x00,What is the answer to life?",
 //! );
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
