@@ -118,7 +118,7 @@ mod tests {
     ];
 
     #[test]
-    fn nobody_but_the_server_writes_fields_of_the_connection() {
+    fn fields_of_the_connection_are_reserved_in_every_use_from_outside() {
         for use_bit in 0..8 {
             let uses = FieldUses(1 << use_bit);
             if uses.0 & FieldUses::HOP_BY_HOP.0 == 0 {

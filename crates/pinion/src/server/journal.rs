@@ -130,8 +130,8 @@ impl Journal {
         Some(Beginning { at: Instant::now(), queued_bytes: exchange.queued_bytes(), peer, log })
     }
 
-    /// Sends a response and records it: the one place where both are done. `mapping` is that of the
-    /// archive in which the body is, if it is in one.
+    /// Sends a complete response and records it. `mapping` is that of the archive in which the body
+    /// is, if it is in one.
     #[inline]
     pub(crate) fn respond(
         &mut self,
