@@ -3,7 +3,7 @@
 
 #[path = "../../crates/http/tests/wire/oracle/gateway_output.rs"]
 mod gateway_output;
-#[path = "../../crates/http/tests/wire/oracle/cgi_head.rs"]
+#[path = "../../crates/http/tests/wire/oracle/cgi_output.rs"]
 mod oracle;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| oracle::check(data));

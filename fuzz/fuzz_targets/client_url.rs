@@ -1,7 +1,7 @@
 //! URLs of outgoing connections: the target against a reader of the URL Standard.
 #![no_main]
 
-#[path = "../../crates/client/tests/urls/url_law.rs"]
+#[path = "../../crates/client/tests/urls/url_parser_oracle.rs"]
 mod law;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -1,8 +1,8 @@
 //! Any archive as a folder: nothing is written outside of it, and its files are the archive's.
 #![no_main]
 
-#[path = "../../crates/archive/tests/archive/edits.rs"]
-mod edits;
+#[path = "../../crates/archive/tests/archive/fuzz_edits.rs"]
+mod fuzz_edits;
 #[path = "../../crates/builder/tests/build/extract_law.rs"]
 mod law;
 

@@ -1,8 +1,8 @@
 //! Responses, cut anywhere, against the plain reading of the grammar.
 #![no_main]
 
-#[path = "../../crates/http/tests/wire/oracle/content_lines.rs"]
-mod content_lines;
+#[path = "../../crates/http/tests/wire/oracle/chunk_lines.rs"]
+mod chunk_lines;
 #[path = "../../crates/http/tests/wire/oracle/h1_response.rs"]
 mod oracle;
 

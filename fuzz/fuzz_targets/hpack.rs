@@ -1,8 +1,8 @@
 //! Field blocks of one connection of HTTP/2 against another implementation.
 #![no_main]
 
-#[path = "../../crates/http/tests/wire/oracle/as_http1.rs"]
-mod as_http1;
+#[path = "../../crates/http/tests/wire/oracle/http1_equivalent_head.rs"]
+mod http1_equivalent_head;
 #[path = "../../crates/http/tests/wire/oracle/hpack.rs"]
 mod oracle;
 

@@ -3,8 +3,8 @@
 
 #[path = "../../crates/builder/tests/build/import_law.rs"]
 mod law;
-#[path = "../../crates/kawipiko/tests/archives/make.rs"]
-mod make;
+#[path = "../../crates/kawipiko/tests/archives/cdb_writer.rs"]
+mod cdb_writer;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let _either_is_fine = law::check(data);

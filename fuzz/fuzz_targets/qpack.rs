@@ -1,8 +1,8 @@
 //! A field section of HTTP/3 compared with a plain reader; the streams in addition to it.
 #![no_main]
 
-#[path = "../../crates/http/tests/wire/oracle/as_http1.rs"]
-mod as_http1;
+#[path = "../../crates/http/tests/wire/oracle/http1_equivalent_head.rs"]
+mod http1_equivalent_head;
 #[path = "../../crates/http/tests/wire/oracle/qpack.rs"]
 mod oracle;
 

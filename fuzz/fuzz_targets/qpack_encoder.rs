@@ -2,14 +2,14 @@
 //! fields of the plain encoder.
 #![no_main]
 
-#[path = "../../crates/http/tests/wire/oracle/as_http1.rs"]
-mod as_http1;
+#[path = "../../crates/http/tests/wire/oracle/http1_equivalent_head.rs"]
+mod http1_equivalent_head;
 #[path = "../../crates/http/tests/wire/oracle/qpack_encoder.rs"]
 mod oracle;
 #[allow(dead_code, reason = "another target uses the rest")]
 #[path = "../../crates/http/tests/wire/oracle/qpack.rs"]
 mod qpack;
-#[path = "../../crates/http/tests/wire/oracle/responses.rs"]
-mod responses;
+#[path = "../../crates/http/tests/wire/oracle/random_responses.rs"]
+mod random_responses;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| oracle::check(data));

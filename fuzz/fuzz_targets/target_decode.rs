@@ -1,7 +1,7 @@
 //! Path decoding against a list of segments.
 #![no_main]
 
-#[path = "../../crates/http/tests/wire/oracle/target_decode.rs"]
+#[path = "../../crates/http/tests/wire/oracle/path_decode.rs"]
 mod oracle;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| oracle::check(data));

@@ -3,11 +3,11 @@
 //!
 //! The messages go through a pair of pipes; each is a JSON document that ends in a NUL.
 
-use crate::folder::Folder;
-use crate::peers::program;
+use crate::external_programs::program;
 use crate::protocol::Protocol;
 use crate::server::Server;
-use crate::tls::key_hash;
+use crate::temporary_folder::Folder;
+use crate::tls_certificates::key_hash;
 use crate::{PATIENCE, is_reached};
 use serde_json::{Value, json};
 use std::fs;

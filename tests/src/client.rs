@@ -2,35 +2,35 @@
 //!
 //! | Module | Gives |
 //! |---|---|
-//! | [`wire`] | a stream of bytes to a server, plain or encrypted |
-//! | [`pipe`] | the same for libraries that wait by futures |
+//! | [`byte_stream`] | a stream of bytes to a server, plain or encrypted |
+//! | [`async_stream`] | the same for libraries that wait by futures |
 //! | [`http1`] | one HTTP/1 connection: bytes in, answers out |
 //! | [`http2`] | one HTTP/2 connection: requests in, answers out |
 //! | [`quic`] | one QUIC connection: streams of bytes |
 //! | [`http3`] | one HTTP/3 connection: requests in, answers out |
 //! | [`qpack`] | field sections of HTTP/3 |
 //! | [`tunnel`] | tunnels over streams of HTTP/2 and HTTP/3 |
-//! | [`underway`] | exchanges that are under way, over any of them |
+//! | [`open_exchanges`] | exchanges that are under way, over any of them |
 
+pub mod async_stream;
+pub mod byte_stream;
 pub mod http1;
 pub mod http2;
 pub mod http3;
-pub mod pipe;
+pub mod open_exchanges;
 pub mod qpack;
 pub mod quic;
 pub mod tunnel;
-pub mod underway;
-pub mod wire;
 
 use crate::protocol::Protocol;
 use crate::request::Request;
 use crate::response::Response;
-use crate::why::assert_explained;
+use crate::why_comparison::assert_explained;
+use byte_stream::Peer;
 pub use http1::{Connection, ask_unix};
 use http2::Http2;
 use http3::Http3;
 use std::io;
-use wire::Peer;
 
 /// A connection with the protocol of the way.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl Client {
     }
 
     /// Sends as much of a request as the server accepts, and reads its response, which is checked
-    /// by [`law`](crate::law).
+    /// by [`response_invariants`](crate::response_invariants).
     ///
     /// # Errors
     /// Returns the reason why there is no response.

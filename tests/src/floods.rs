@@ -6,7 +6,7 @@ mod h3;
 mod handshakes;
 
 use crate::PATIENCE;
-use crate::client::wire::Peer;
+use crate::client::byte_stream::Peer;
 use crate::protocol::Protocol;
 use std::io;
 use std::sync::Mutex;

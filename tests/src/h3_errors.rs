@@ -6,20 +6,22 @@
 //! each group for every client that can play a row: `tests/tests/black_box/h3_errors.rs` with
 //! quinn, `tests/h3i/` with quiche.
 
-mod compression;
-mod messages;
-mod rows;
+mod malformed_messages;
+mod qpack_errors;
+mod streams_and_settings;
 
 use crate::client::http3::{kind, stream};
 use crate::client::qpack;
 use crate::client::quic::{frame, integer};
-use crate::folder::Folder;
 use crate::matrix::{Form, Io, Way};
 use crate::protocol::Protocol;
 use crate::server::{Server, Start};
-pub use compression::{instructions, sections};
-pub use messages::malformed;
-pub use rows::{control_stream, frames, ignored, numbers, request_streams, settings, streams};
+use crate::temporary_folder::Folder;
+pub use malformed_messages::malformed;
+pub use qpack_errors::{instructions, sections};
+pub use streams_and_settings::{
+    control_stream, frames, ignored, numbers, request_streams, settings, streams,
+};
 
 /// One error of a client, or a permitted input.
 #[derive(Debug)]

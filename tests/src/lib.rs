@@ -4,37 +4,37 @@
 //! | Module | Gives |
 //! |---|---|
 //! | [`binary`] | the executable under test |
-//! | [`empty_root`] | a file system with the program in it and nothing else |
-//! | [`folder`] | folders that vanish after the test |
+//! | [`empty_root_filesystem`] | a file system with the program in it and nothing else |
+//! | [`temporary_folder`] | folders that vanish after the test |
 //! | [`server`] | a running server: started, listened to, stopped |
 //! | [`store_client`] | a client of a store |
-//! | [`fastcgi`] | an application behind FastCGI, which does what a test wants |
+//! | [`fastcgi_application`] | an application behind FastCGI, which does what a test wants |
 //! | [`floods`] | clients that make work without end |
 //! | [`h3_errors`] | what a client of HTTP/3 must not do, and what has to come of it |
-//! | [`held_port`] | ports that stay with a test while nothing listens on them |
-//! | [`load`] | requests without pause, none of which may fail |
+//! | [`reserved_port`] | ports that stay with a test while nothing listens on them |
+//! | [`continuous_requests`] | requests without pause, none of which may fail |
 //! | [`matrix`] | one case in every way a site can be served |
-//! | [`memory_group`] | programs with little memory |
-//! | [`script`] | sites that are one script |
+//! | [`memory_cgroup`] | programs with little memory |
+//! | [`lua_script_site`] | sites that are one script |
 //! | [`request`] | requests, as bytes |
 //! | [`protocol`] | versions of HTTP, and what carries them |
 //! | [`client`] | clients: requests in, answers out |
 //! | [`response`] | answers, read with no mercy |
-//! | [`law`] | what every response must obey, checked on every response of every test |
+//! | [`response_invariants`] | the rules that every response of every test must obey |
 //! | [`body`] | bodies that take work: noise, content codings, `multipart/byteranges` |
 //! | [`notify_socket`] | what a server reports to its service manager |
 //! | [`passed_sockets`] | sockets that a service manager passes |
-//! | [`peers`] | programs of other people, run to their end |
+//! | [`external_programs`] | programs of other people, run to their end |
 //! | [`processes`] | processes as the kernel shows them |
 //! | [`seccomp`] | programs to which the kernel refuses system calls |
 //! | [`upstream`] | a server behind the server, which does what a test wants |
 //! | [`datagram_relay`] | a way to a server that can be closed |
-//! | [`long_path`] | a path to a server on which round trips are counted |
-//! | [`tls`] | certificates made by openssl, and its client |
-//! | [`why`] | `pinion why` beside a running server |
-//! | [`units`] | what a unit of systemd says |
+//! | [`delayed_network`] | a path to a server on which round trips are counted |
+//! | [`tls_certificates`] | certificates made by openssl, and its client |
+//! | [`why_comparison`] | `pinion why` beside a running server |
+//! | [`systemd_units`] | what a unit of systemd says |
 //! | [`browser`] | Chromium, and what it complains about |
-//! | [`blocks`] | what documents have their readers do |
+//! | [`document_blocks`] | what documents have their readers do |
 //!
 //! Everything here panics when the server does something wrong; only [`client`] can return an error
 //! instead, for tests in which connections may break. No wait is endless: every wait has the limit
@@ -42,37 +42,37 @@
 #![forbid(unsafe_code)]
 
 pub mod binary;
-pub mod blocks;
 pub mod body;
 pub mod browser;
 pub mod client;
+pub mod continuous_requests;
 pub mod datagram_relay;
-pub mod empty_root;
-pub mod fastcgi;
+pub mod delayed_network;
+pub mod document_blocks;
+pub mod empty_root_filesystem;
+pub mod external_programs;
+pub mod fastcgi_application;
 pub mod floods;
-pub mod folder;
 pub mod h3_errors;
-pub mod held_port;
-pub mod law;
-pub mod load;
-pub mod long_path;
+pub mod lua_script_site;
 pub mod matrix;
-pub mod memory_group;
+pub mod memory_cgroup;
 pub mod notify_socket;
 pub mod passed_sockets;
-pub mod peers;
 pub mod processes;
 pub mod protocol;
 pub mod request;
+pub mod reserved_port;
 pub mod response;
-pub mod script;
+pub mod response_invariants;
 pub mod seccomp;
 pub mod server;
 pub mod store_client;
-pub mod tls;
-pub mod units;
+pub mod systemd_units;
+pub mod temporary_folder;
+pub mod tls_certificates;
 pub mod upstream;
-pub mod why;
+pub mod why_comparison;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -3,13 +3,13 @@
 //!
 //! Plain HTTP/1 is tested in all four corners of the first two. Each other protocol has one corner
 //! for a case, and another one for another case, so that all cases together cover every corner; the
-//! cases of `one_meaning.rs` test every combination. `PINION_WAYS` changes this: `full`, or
-//! protocols such as `h1s,h2`, which are then tested in every corner.
+//! cases of `protocol_equivalence.rs` test every combination. `PINION_WAYS` changes this: `full`,
+//! or protocols such as `h1s,h2`, which are then tested in every corner.
 
-use crate::folder::Folder;
 use crate::protocol::Protocol;
 use crate::server::{Server, Start, build};
-use crate::why::Served;
+use crate::temporary_folder::Folder;
+use crate::why_comparison::Served;
 use std::path::Path;
 
 /// The variable that selects the tested ways.

@@ -1,8 +1,8 @@
 //! A service manager's end of a notify socket (sd_notify(3)): it receives the reports of a server.
 
 use crate::PATIENCE;
-use crate::folder::Folder;
-use crate::peers::program;
+use crate::external_programs::program;
+use crate::temporary_folder::Folder;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! Sockets that are passed to a server as a service manager does it (sd_listen_fds(3)).
 
-use crate::peers::program;
+use crate::external_programs::program;
 use std::process::Command;
 
 /// The program that passes the sockets; its head describes it.

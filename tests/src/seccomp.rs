@@ -1,7 +1,7 @@
 //! Programs to which the kernel refuses some system calls or executable memory, as in most
 //! containers and under units of systemd.
 
-use crate::peers::{output, program};
+use crate::external_programs::{output, program};
 use rustix::io::Errno;
 use std::process::Command;
 
@@ -70,7 +70,7 @@ impl Denial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::stdout;
+    use crate::external_programs::stdout;
 
     #[test]
     fn memory_that_was_written_cannot_be_run() {

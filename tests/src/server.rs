@@ -1,18 +1,18 @@
 //! Starts, observes and stops a server.
 
 use crate::binary::pinion;
-use crate::client::wire::Peer;
+use crate::client::byte_stream::Peer;
 use crate::client::{Client, Connection};
-use crate::folder::Folder;
+use crate::external_programs::{output, program};
 use crate::matrix::Way;
-use crate::peers::{output, program};
 use crate::processes::{mapped_bytes, program_path};
 use crate::protocol::Protocol;
 use crate::request::Request;
 use crate::response::Response;
-use crate::tls::Pair;
+use crate::temporary_folder::Folder;
+use crate::tls_certificates::Pair;
 use crate::wait_for;
-use crate::why::Served;
+use crate::why_comparison::Served;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::{OsStr, OsString};
 use std::fs;

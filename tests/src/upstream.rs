@@ -1,7 +1,7 @@
 //! A server of HTTP/1.1 that requests are forwarded to. A test controls each byte of it.
 
 use crate::PATIENCE;
-use crate::held_port::HeldPort;
+use crate::reserved_port::HeldPort;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,7 +3,7 @@
 //! A run starts from the corpus in the source tree and stores new inputs below `target/`, so that
 //! it changes no file of the project. A person must name and add its findings.
 
-use crate::{process, workspace};
+use crate::{process, workspace_paths};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,7 +39,7 @@ fn lint() -> Result<()> {
     let mut command = process::cargo(&["clippy", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
     command
         .arg("--target-dir")
-        .arg(workspace::target().join("fuzz-lints"))
+        .arg(workspace_paths::target().join("fuzz-lints"))
         .args(["--", "-D", "warnings"])
         // cargo-fuzz sets this flag too: some crates have functions for the fuzzer only.
         .env("RUSTFLAGS", "--cfg fuzzing")
@@ -63,7 +63,7 @@ fn parse<'a>(arguments: &[&'a str]) -> Result<(Option<&'a str>, u64)> {
 
 /// Returns the names of all targets, sorted.
 fn targets() -> Result<Vec<String>> {
-    let files = workspace::files(&workspace::root().join("fuzz/fuzz_targets"))?;
+    let files = workspace_paths::files(&workspace_paths::root().join("fuzz/fuzz_targets"))?;
     Ok(files.iter().filter_map(|file| file.strip_suffix(".rs")).map(str::to_owned).collect())
 }
 
@@ -78,7 +78,7 @@ fn each(targets: &[String], seconds: u64) -> Result<()> {
 }
 
 fn one(tool: &Path, target: &str, seconds: u64) -> Result<()> {
-    let folder = workspace::target().join("fuzz");
+    let folder = workspace_paths::target().join("fuzz");
     let learnt = folder.join("corpus").join(target);
     std::fs::create_dir_all(&learnt).with_context(|| learnt.display().to_string())?;
     let mut command = Command::new("rustup");
@@ -94,7 +94,7 @@ fn one(tool: &Path, target: &str, seconds: u64) -> Result<()> {
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-timeout={INPUT_MAX_SECONDS}"))
         .env_remove("CARGO") // otherwise cargo-fuzz would build with the stable toolchain
-        .current_dir(workspace::root());
+        .current_dir(workspace_paths::root());
     process::run(&mut command).with_context(|| {
         format!("{target} found an input, kept in fuzz/artifacts/{target}/; fuzz/README.md says on")
     })
@@ -109,7 +109,7 @@ fn tool() -> Result<PathBuf> {
     if let Some(installed) = process::find("cargo-fuzz") {
         return Ok(installed);
     }
-    let tools = workspace::target().join("tools");
+    let tools = workspace_paths::target().join("tools");
     let own = tools.join("bin/cargo-fuzz");
     if !own.is_file() {
         println!("  installing cargo-fuzz {CARGO_FUZZ_VERSION}");
@@ -141,13 +141,14 @@ mod tests {
 
     #[test]
     fn every_target_is_declared_and_has_a_corpus() {
-        let manifest = std::fs::read_to_string(workspace::root().join("fuzz/Cargo.toml")).unwrap();
+        let manifest =
+            std::fs::read_to_string(workspace_paths::root().join("fuzz/Cargo.toml")).unwrap();
         let targets = targets().unwrap();
         assert!(targets.len() >= 5, "{targets:?}");
         for target in targets {
             assert!(manifest.contains(&format!("name = \"{target}\"\n")), "{target}");
-            let corpus = workspace::root().join("fuzz/corpus").join(&target);
-            assert!(!workspace::files(&corpus).unwrap().is_empty(), "{target}");
+            let corpus = workspace_paths::root().join("fuzz/corpus").join(&target);
+            assert!(!workspace_paths::files(&corpus).unwrap().is_empty(), "{target}");
         }
     }
 }

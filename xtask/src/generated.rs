@@ -1,7 +1,7 @@
 //! `cargo xtask gen`: writes the generated files of the tree again; `gen --check` fails if one of
 //! them differs from the output of its generator.
 
-use crate::{nextest, process, sbom, workspace};
+use crate::{nextest, process, sbom, workspace_paths};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::process::Command;
@@ -25,7 +25,7 @@ const GENERATORS: &[Generator] = &[
 ];
 
 /// The media types by extension, made of the database `mime-db`.
-const MEDIA_TABLE: &str = "crates/builder/src/media/table.rs";
+const MEDIA_TABLE: &str = "crates/builder/src/media_type/extension_table.rs";
 
 /// Writes all generated files, or checks them.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
@@ -48,18 +48,19 @@ pub(crate) fn check() -> Result<()> {
 }
 
 fn media_table() -> Result<String> {
-    let database = workspace::target().join("node/node_modules/mime-db");
-    let script = workspace::root().join("crates/builder/media/generate.py");
+    let database = workspace_paths::target().join("node/node_modules/mime-db");
+    let script = workspace_paths::root().join("crates/builder/media/generate.py");
     process::output(Command::new("python3").arg(script).arg(database))
 }
 
 fn write_media_table() -> Result<()> {
-    fs::write(workspace::root().join(MEDIA_TABLE), media_table()?).context(MEDIA_TABLE)?;
+    fs::write(workspace_paths::root().join(MEDIA_TABLE), media_table()?).context(MEDIA_TABLE)?;
     process::run(&mut process::cargo(&["fmt", "--package", "pinion-builder"]))
 }
 
 fn check_media_table() -> Result<()> {
-    let kept = fs::read_to_string(workspace::root().join(MEDIA_TABLE)).context(MEDIA_TABLE)?;
+    let kept =
+        fs::read_to_string(workspace_paths::root().join(MEDIA_TABLE)).context(MEDIA_TABLE)?;
     // rustfmt breaks some lines; nothing else differs.
     let without_space = |text: &str| text.split_whitespace().collect::<String>().replace(",)", ")");
     ensure!(without_space(&kept) == without_space(&media_table()?), "it differs from mime-db");

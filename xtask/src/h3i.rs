@@ -1,8 +1,8 @@
 //! The rows of errors of HTTP/3 with h3i: `tests/h3i`, a package of its own, because its QUIC is
 //! quiche, which contains BoringSSL (docs/decisions/0023-h3i-in-long.md).
 
-use crate::debian::{self, Need, Proof};
-use crate::{process, workspace};
+use crate::debian_packages::{self, Need, Proof};
+use crate::{process, workspace_paths};
 use anyhow::Result;
 use std::process::Command;
 
@@ -17,9 +17,9 @@ const NEEDS: &[Need] = &[
 /// that both have.
 pub(crate) fn test() -> Result<()> {
     lint()?;
-    debian::install(NEEDS)?;
+    debian_packages::install(NEEDS)?;
     let mut command = cargo("test");
-    process::run(command.args(["--profile", "ci", "--target-dir"]).arg(workspace::target()))
+    process::run(command.args(["--profile", "ci", "--target-dir"]).arg(workspace_paths::target()))
 }
 
 /// Checks it with clippy, without BoringSSL, because nothing is linked. quiche does not notice when
@@ -28,7 +28,7 @@ fn lint() -> Result<()> {
     let mut command = cargo("clippy");
     command
         .args(["--all-targets", "--target-dir"])
-        .arg(workspace::target().join("h3i-lints"))
+        .arg(workspace_paths::target().join("h3i-lints"))
         .args(["--", "-D", "warnings"])
         .env("QUICHE_BSSL_PATH", "none");
     process::run(&mut command)

@@ -6,37 +6,38 @@
 //! | `fuzz` | `cargo xtask fuzz`, the fuzz targets |
 //! | `bench` | `cargo xtask bench`, the measurements |
 //! | `dist` | `cargo xtask dist`, the packages for installation |
-//! | `sbom`, `components` | `cargo xtask sbom`; the components of the program |
+//! | `sbom`, `program_components` | `cargo xtask sbom`; the components of the program |
 //! | `generated` | `cargo xtask gen`, the generated files |
-//! | `fingerprints` | `cargo xtask fingerprints`, the file names of public tools |
-//! | `needs` | `cargo xtask needs`, the programs and files of other projects for the tests |
-//! | `debian`, `crates`, `go`, `node`, `python` | these programs, by their way of installation |
+//! | `fingerprint_lists` | `cargo xtask fingerprints`, the file names of public tools |
+//! | `test_dependencies` | `cargo xtask needs`, programs and files for the tests |
+//! | `debian_packages`, `python_packages`, `node_packages` | their installation as packages |
+//! | `cargo_programs`, `go_programs` | their installation from source |
 //! | `redis_tests`, `h3i` | the tests of Redis; the tests of the errors of HTTP/3 with h3i |
-//! | `nextest`, `times` | the test runner; the durations of the steps of a command |
-//! | `process`, `workspace` | runs of other programs; the paths of the source tree and its files |
+//! | `nextest`, `step_times` | the test runner; the durations of the steps of a command |
+//! | `process`, `workspace_paths` | runs of other programs; the paths of the source tree |
 #![forbid(unsafe_code)]
 
 mod bench;
-mod components;
-mod crates;
-mod debian;
+mod cargo_programs;
+mod debian_packages;
 mod dist;
-mod fingerprints;
+mod fingerprint_lists;
 mod fuzz;
 mod generated;
-mod go;
+mod go_programs;
 mod h3i;
-mod needs;
 mod nextest;
-mod node;
+mod node_packages;
 mod process;
-mod python;
+mod program_components;
+mod python_packages;
 mod redis_tests;
 mod sbom;
+mod step_times;
 mod test;
+mod test_dependencies;
 mod tidy;
-mod times;
-mod workspace;
+mod workspace_paths;
 
 use std::process::ExitCode;
 
@@ -64,11 +65,11 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         ["test", rest @ ..] => test::run(rest),
-        ["needs"] => needs::run(),
+        ["needs"] => test_dependencies::run(),
         ["tidy"] => tidy::run(),
         ["tidy", "--report"] => tidy::report(),
         ["dist", rest @ ..] => dist::run(rest),
-        ["fingerprints"] => fingerprints::renew(),
+        ["fingerprints"] => fingerprint_lists::renew(),
         ["gen", rest @ ..] => generated::run(rest),
         ["sbom"] => sbom::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),

@@ -2,7 +2,7 @@
 //! `.config/nextest.toml`. It runs the tests of all programs side by side, each in a process of its
 //! own, so that tests which wait leave the processors to those which do not.
 
-use crate::{process, workspace};
+use crate::{process, workspace_paths};
 use std::process::Command;
 
 /// The feature of the tests that take minutes.
@@ -24,10 +24,10 @@ pub(crate) struct Selection<'a> {
 /// Returns the command that builds and runs the selected tests.
 pub(crate) fn command(selection: Selection<'_>) -> Command {
     // Cargo finds subcommands in PATH; this one is called by its path and gets its own name.
-    let mut command = Command::new(workspace::target().join("python/bin/cargo-nextest"));
-    command.current_dir(workspace::root());
+    let mut command = Command::new(workspace_paths::target().join("python/bin/cargo-nextest"));
+    command.current_dir(workspace_paths::root());
     // Cargo has just built it; without this each test process would compare it with the sources.
-    let program = std::path::absolute(workspace::target().join("ci/pinion"));
+    let program = std::path::absolute(workspace_paths::target().join("ci/pinion"));
     command.env("PINION_BINARY", program.unwrap_or_default());
     command.args(["nextest", "run", "--workspace", "--cargo-profile", "ci"]);
     command.args(selection.cargo);

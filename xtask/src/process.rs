@@ -1,6 +1,6 @@
 //! Runs other programs, with helpful messages for failures.
 
-use crate::workspace;
+use crate::workspace_paths;
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 /// Returns the cargo that runs this program, at the root of the source tree.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
-    command.args(arguments).current_dir(workspace::root());
+    command.args(arguments).current_dir(workspace_paths::root());
     command
 }
 

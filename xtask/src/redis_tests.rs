@@ -1,7 +1,7 @@
 //! Redis' own tests in `target/redis-tests`, from Debian's source package: they are no part of this
 //! project. The configuration and the lists of apt stay as they are.
 
-use crate::{process, workspace};
+use crate::{process, workspace_paths};
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Installs the tests if they are missing.
 pub(crate) fn install() -> Result<()> {
     // apt takes no relative path.
-    let folder = std::path::absolute(workspace::target().join("redis-tests"))?;
+    let folder = std::path::absolute(workspace_paths::target().join("redis-tests"))?;
     // Written last, so half an installation has none.
     let stamp = folder.join("installed.txt");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == VERSION) {

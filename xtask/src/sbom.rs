@@ -3,8 +3,8 @@
 //! The list is part of the source tree and of the program, so that a build needs nothing but
 //! itself. A test here fails when `Cargo.lock` has changed and the list has not.
 
-use crate::components::{Component, Key, Program};
-use crate::workspace;
+use crate::program_components::{Component, Key, Program};
+use crate::workspace_paths;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ pub(crate) const FILE: &str = "crates/pinion/src/verbs/version/pinion.cdx.json";
 
 /// Returns the path of the list.
 pub(crate) fn path() -> PathBuf {
-    workspace::root().join(FILE)
+    workspace_paths::root().join(FILE)
 }
 
 fn text() -> Result<String> {

@@ -3,9 +3,9 @@
 
 use std::hint::black_box;
 
+use pinion_http::field_section::FieldSection;
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::Limits;
-use pinion_http::section::FieldSection;
 use pinion_http::{hpack, qpack};
 
 /// The request of a browser.

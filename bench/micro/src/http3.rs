@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
+use pinion_http::field_section::FieldSection;
 use pinion_http::h3::event::RequestStreamEvent;
 use pinion_http::h3::session::{Session, SessionSettings};
-use pinion_http::section::FieldSection;
 
 use crate::compressed::Compressed;
 

@@ -17,12 +17,12 @@ use pinion_archive::{
     Digest, ETag, EntryKind, Layout, NewEntry, NewRepresentation, NewRule, NewShared, PathPart,
     Role, SharedId, TargetPart, WriteError, Writer,
 };
-use pinion_http::coding::Coding;
-use pinion_http::h1::encode::{self, ConnectionFields};
-use pinion_http::h1::head::{self, HeadStorage, Parsed};
+use pinion_http::content_coding::Coding;
+use pinion_http::h1::head_parser::{self, HeadStorage, Parsed};
+use pinion_http::h1::response_encoder::{self, ConnectionFields};
 use pinion_http::limits::Limits;
 use pinion_http::prepared_response::Prepared;
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 use pinion_http::{hpack, qpack};
 use pinion_site::{Pieces, RequestBuffers, respond};
 
@@ -153,7 +153,9 @@ impl Bench<'_> {
 
     /// Parses, resolves and encodes.
     fn all(&mut self) -> u64 {
-        self.encoded(|out, response| encode::prepared(out, response, ConnectionFields::Stay, TAIL))
+        self.encoded(|out, response| {
+            response_encoder::prepared(out, response, ConnectionFields::Stay, TAIL)
+        })
     }
 
     /// Does the same for HTTP/2, except for parsing.
@@ -179,7 +181,7 @@ impl Bench<'_> {
 }
 
 fn parsed<'h>(request: &'h [u8], storage: &'h mut HeadStorage) -> RequestHead<'h> {
-    match head::parse(black_box(request), 0, storage, &Limits::default()) {
+    match head_parser::parse(black_box(request), 0, storage, &Limits::default()) {
         Ok(Parsed::Head { head, .. }) => head,
         _ => unreachable!("the request is whole and correct"),
     }

@@ -11,11 +11,11 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::byte_span::slice;
 use crate::damage::{ArchivePart, Damage, Fault};
 use crate::digest::Digest;
-use crate::entries::Entries;
 use crate::entry::{Entry, Representation, record_check, validate_row};
+use crate::entry_iterator::Entries;
 use crate::error_pages::ErrorPage;
 use crate::field_rules::FieldRules;
-use crate::index;
+use crate::index_hash;
 use crate::layout::{
     Bucket, ExternalRow, FALLBACK_PREFIX, INDEX_NO_ETAGS, INDEX_NO_SLASH_REDIRECTS,
     INDEX_SINGLE_PAGE, PLACE_EXTERNAL, RECORD_ALIGN_BYTES, RecordHeader, RepresentationRow,
@@ -23,7 +23,7 @@ use crate::layout::{
 use crate::limits::{FALLBACK_DEPTH_MAX, PATH_MAX_BYTES, PROBE_MAX_BUCKETS, RECORD_MAX_BYTES};
 use crate::open::Layout;
 use crate::rules::Rules;
-use crate::shared::{Role, SharedBlock, SharedId};
+use crate::shared_blocks::{Role, SharedBlock, SharedId};
 
 /// An archive: its bytes and the findings of [`Layout::open`]. It is made by [`Layout::view`];
 /// copying it costs nothing.
@@ -277,16 +277,16 @@ impl<'a> Archive<'a> {
     #[inline]
     fn search(&self, key: &[u8], scratch: &mut Scratch) -> Result<bool, Damage> {
         let index = &self.layout.index;
-        let hash = index::hash(key, index.seed);
-        let tag = index::tag(hash);
-        let mut number = index::home(hash, index.buckets);
+        let hash = index_hash::hash(key, index.seed);
+        let tag = index_hash::tag(hash);
+        let mut number = index_hash::home(hash, index.buckets);
         for _ in 0..index.buckets.min(PROBE_MAX_BUCKETS) {
             let bucket = self.read_bucket(number)?;
             for slot in &bucket.slots {
                 if slot.get() == 0 {
                     return Ok(false);
                 }
-                let (slot_tag, offset) = index::unpack(slot.get());
+                let (slot_tag, offset) = index_hash::unpack(slot.get());
                 if slot_tag == tag && self.read_record(offset, scratch)?.path() == key {
                     return Ok(true);
                 }
@@ -305,7 +305,7 @@ impl<'a> Archive<'a> {
         let bytes =
             slice(self.bytes, offset, size_of::<Bucket>() as u64).ok_or(damage(Fault::Outside))?;
         let bucket = Bucket::read_from_bytes(bytes).map_err(|_| damage(Fault::Outside))?;
-        if index::bucket_check(&bucket, offset) != bucket.check.get() {
+        if index_hash::bucket_check(&bucket, offset) != bucket.check.get() {
             return Err(damage(Fault::Check));
         }
         Ok(bucket)

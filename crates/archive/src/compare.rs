@@ -2,14 +2,14 @@
 //! up in the other, so the memory this takes does not depend on how many there are; and contents
 //! are compared by their digests, so no body is read.
 
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
 use crate::archive::{Archive, Scratch};
 use crate::body_digests::BodyDigests;
 use crate::damage::Damage;
 use crate::digest::Digest;
 use crate::entry::{Entry, Representation};
-use crate::shared::SharedId;
+use crate::shared_blocks::SharedId;
 
 /// Two archives, the older one first.
 #[derive(Clone, Copy, Debug)]

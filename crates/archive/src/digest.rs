@@ -4,7 +4,7 @@
 use crate::layout::{FORMAT_VERSION, MAGIC, SectionKind, SectionRow};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use zerocopy::IntoBytes;
 
 /// blake3 of a body as stored, or of an archive. Shown as 64 hexadecimal digits; zeros by default.

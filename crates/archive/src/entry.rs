@@ -1,6 +1,6 @@
 //! One record, parsed from a checked copy.
 
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use pinion_http::date::UnixSeconds;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::FromBytes;
@@ -11,7 +11,7 @@ use crate::layout::{
     RECORD_RULES_FIRST, RecordHeader, RepresentationRow, SHARED_NONE,
 };
 use crate::limits::{PATH_MAX_BYTES, REPRESENTATIONS_MAX, TARGET_MAX_BYTES};
-use crate::shared::SharedId;
+use crate::shared_blocks::SharedId;
 
 /// All flags of a record that have a meaning.
 const RECORD_FLAGS: u8 = RECORD_KEEPS_QUERY | RECORD_RULES_FIRST | RECORD_HAS_VARIANT;

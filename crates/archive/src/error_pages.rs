@@ -9,7 +9,7 @@ use crate::digest::{Digest, ETag};
 use crate::entry::EntryKind;
 use crate::layout::ERROR_PREFIX;
 use crate::limits::ERROR_PAGE_MAX_BYTES;
-use crate::shared::{SharedBlock, SharedId};
+use crate::shared_blocks::{SharedBlock, SharedId};
 
 /// Statuses that a page may have.
 pub(crate) const STATUSES: core::ops::RangeInclusive<u16> = 400..=599;

@@ -4,7 +4,7 @@ use std::io::{Seek, Write};
 
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::index;
+use crate::index_hash;
 use crate::layout::{Bucket, IndexHeader, SectionKind};
 use crate::limits::{INDEX_SEEDS_MAX, PROBE_MAX_BUCKETS, RECORD_OFFSET_MAX};
 use crate::record_writer::RecordKeys;
@@ -33,7 +33,7 @@ pub(crate) fn write<W: Write + Seek>(
     }
     let index_start = output.begin_section()?;
     let entries = keys.count();
-    let buckets = index::buckets_for(entries);
+    let buckets = index_hash::buckets_for(entries);
     let (seed, mut table) = fill(keys, records, buckets)?;
 
     let mut header = IndexHeader {
@@ -45,10 +45,10 @@ pub(crate) fn write<W: Write + Seek>(
         reserved: [0; 16],
         check: 0.into(),
     };
-    header.check = index::header_check(&header, index_start).into();
+    header.check = index_hash::header_check(&header, index_start).into();
     let mut offset = index_start + size_of::<IndexHeader>() as u64;
     for bucket in &mut table {
-        bucket.check = index::bucket_check(bucket, offset).into();
+        bucket.check = index_hash::bucket_check(bucket, offset).into();
         offset += size_of::<Bucket>() as u64;
     }
     write_section(output, SectionKind::INDEX, true, &[header.as_bytes(), table.as_bytes()])?;
@@ -75,8 +75,8 @@ fn try_fill(
     let count = usize::try_from(buckets).map_err(|_| WriteError::TooLarge)?;
     let mut table = vec![Bucket::new_zeroed(); count];
     for (path, record) in keys.iter() {
-        let hash = index::hash(path, seed);
-        let mut number = index::home(hash, buckets) as usize;
+        let hash = index_hash::hash(path, seed);
+        let mut number = index_hash::home(hash, buckets) as usize;
         let mut visited = 0;
         let slot = 'free: loop {
             let bucket = table.get_mut(number).filter(|_| visited < PROBE_MAX_BUCKETS);
@@ -85,8 +85,8 @@ fn try_fill(
                 if slot.get() == 0 {
                     break 'free slot;
                 }
-                let (tag, offset) = index::unpack(slot.get());
-                let alike = tag == index::tag(hash);
+                let (tag, offset) = index_hash::unpack(slot.get());
+                let alike = tag == index_hash::tag(hash);
                 if alike && keys.of_record(offset - start) == Some(path) {
                     return Err(WriteError::Duplicate(path.into()));
                 }
@@ -94,7 +94,7 @@ fn try_fill(
             visited += 1;
             number = if number + 1 == count { 0 } else { number + 1 };
         };
-        slot.set(index::slot(hash, start + record));
+        slot.set(index_hash::slot(hash, start + record));
     }
     Ok(Some(table).filter(|table| longest_full_run(table) < PROBE_MAX_BUCKETS))
 }

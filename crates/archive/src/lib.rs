@@ -14,24 +14,24 @@
 //! | `rules`, `rule` | [`Rules`], [`Rule`]: redirects and rewrites by pattern, and [`NewRule`] |
 //! | `field_rules`, `field_pattern` | [`FieldRules`]: changes of response fields by pattern |
 //! | `path_pattern` | which paths a rule is about, and the captures of its placeholders |
-//! | `shared`, `field_lines` | [`SharedBlock`]: fields many representations have in common |
-//! | `encoded_fields` | these fields as HTTP/2 and HTTP/3 send them |
-//! | `index`, `byte_span` | arithmetic of both sides: path → bucket, ranges of the file |
+//! | `shared_blocks`, `field_lines` | [`SharedBlock`]: fields many representations have in common |
+//! | `hpack_qpack_fields` | these fields as HTTP/2 and HTTP/3 send them |
+//! | `index_hash`, `byte_span` | arithmetic of both sides: path → bucket, ranges of the file |
 //! | `error_pages` | [`ErrorPage`]: a site's pages in place of built-in ones |
-//! | `entries` | every entry in file order, for listings |
+//! | `entry_iterator` | every entry in file order, for listings |
 //! | `compare` | [`Comparison`]: the differences of two archives, path by path |
 //! | `body_digests` | [`BodyDigests`]: which content a stored body has |
 //! | [`mod@verify`] | every hash of the file checked, damage named |
 //! | `writer` | [`Writer`]: bodies stream out, records follow, the header comes last |
 //! | `body_writer`, `record_writer` | its parts that stream: bodies, records |
-//! | `shared_writer`, `index_writer` | the others: shared blocks, the index |
+//! | `shared_block_writer`, `index_writer` | the others: shared blocks, the index |
 //! | `section_output` | its output: bytes in order, and the section table |
 //! | `write_error` | the errors of writing an archive |
-//! | `tagged_parts` | the pieces that rules are stored in |
+//! | `rule_part_codec` | the pieces that rules are stored in |
 //! | `digest_index` | [`DigestIndex`]: bodies found by their digests |
 //! | `previous_assets` | [`PreviousAssets`]: the assets of earlier releases, and their age |
 //! | `code_section` | [`CodeSection`]: scripts, templates and their includes: run and never sent |
-//! | `body_origins` | the encoder of a stored body: a later build may reuse it |
+//! | `encoder_origins` | the encoder of a stored body: a later build may reuse it |
 //! | `section_table` | [`SectionTable`]: the section table, of a file that is not mapped |
 //! | `digest` | content identity: [`Digest`] and [`ETag`] |
 //! | `damage` | the damage of a file: [`OpenError`], [`Damage`] |
@@ -45,7 +45,7 @@
 //!
 //! ```
 //! use pinion_archive::*;
-//! use pinion_http::coding::Coding;
+//! use pinion_http::content_coding::Coding;
 //!
 //! let mut writer = Writer::new(std::io::Cursor::new(Vec::new()))?;
 //! let shared = writer.shared(&NewShared {
@@ -85,7 +85,6 @@
 
 mod archive;
 mod body_digests;
-mod body_origins;
 mod body_writer;
 mod byte_span;
 mod code_section;
@@ -93,14 +92,15 @@ mod compare;
 mod damage;
 mod digest;
 mod digest_index;
-mod encoded_fields;
-mod entries;
+mod encoder_origins;
 mod entry;
+mod entry_iterator;
 mod error_pages;
 mod field_lines;
 mod field_pattern;
 mod field_rules;
-mod index;
+mod hpack_qpack_fields;
+mod index_hash;
 mod index_writer;
 pub mod layout;
 pub mod limits;
@@ -109,27 +109,27 @@ mod path_pattern;
 mod previous_assets;
 mod record_writer;
 mod rule;
+mod rule_part_codec;
 mod rules;
 mod section_output;
 mod section_table;
-mod shared;
-mod shared_writer;
-mod tagged_parts;
+mod shared_block_writer;
+mod shared_blocks;
 pub mod verify;
 mod write_error;
 mod writer;
 
 pub use archive::{Archive, BodyLocation, Scratch};
 pub use body_digests::BodyDigests;
-pub use body_origins::NewOrigin;
 pub use body_writer::{BodyRef, BodyRoom, External};
 pub use code_section::CodeSection;
 pub use compare::{Aspects, CompareError, Comparison, Pair, PathChange};
 pub use damage::{ArchivePart, Damage, Fault, OpenError, SectionFault};
 pub use digest::{Digest, ETag};
 pub use digest_index::DigestIndex;
-pub use entries::Entries;
+pub use encoder_origins::NewOrigin;
 pub use entry::{Entry, EntryKind, Representation};
+pub use entry_iterator::Entries;
 pub use error_pages::ErrorPage;
 pub use field_lines::is_written_by_server;
 pub use field_pattern::{FieldPattern, PatternCaptures, PatternPart};
@@ -143,8 +143,8 @@ pub use previous_assets::PreviousAssets;
 pub use rule::{NewRule, PathPart, QueryValue, Rule, TargetPart};
 pub use rules::Rules;
 pub use section_table::SectionTable;
-pub use shared::{Role, SharedBlock, SharedId};
-pub use shared_writer::NewShared;
+pub use shared_block_writer::NewShared;
+pub use shared_blocks::{Role, SharedBlock, SharedId};
 pub use verify::{Report, verify};
 pub use write_error::WriteError;
 pub use writer::{NewEntry, NewRepresentation, Summary, Writer};

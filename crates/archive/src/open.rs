@@ -10,7 +10,7 @@ use crate::damage::{ArchivePart, Damage, Fault, OpenError, SectionFault};
 use crate::digest::Digest;
 use crate::error_pages::ErrorPages;
 use crate::field_rules::FieldRules;
-use crate::index;
+use crate::index_hash;
 use crate::layout::{
     Bucket, DigestRow, ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES,
     INDEX_ERROR_PAGES, INDEX_FLAGS, IndexHeader, MAGIC, SECTION_ALIGN_BYTES, SECTION_REQUIRED,
@@ -21,7 +21,7 @@ use crate::limits::{
     SECTIONS_MAX, SHARED_SECTION_MAX_BYTES,
 };
 use crate::rules::Rules;
-use crate::shared::SharedTable;
+use crate::shared_blocks::SharedTable;
 
 /// The layout of an archive: plain values and owned copies of the shared blocks, the rules and the
 /// error pages, nothing borrowed, so that it can be kept beside the mapping it was made from.
@@ -347,7 +347,7 @@ fn index_span(bytes: &[u8], known: &KnownSections) -> Result<IndexSpan, OpenErro
     let content = slice(bytes, section.offset, section.bytes).ok_or(length)?;
     let (header, _) = IndexHeader::read_from_prefix(content).map_err(|_| length)?;
     let damage = |fault| Damage { part: ArchivePart::IndexHeader, offset: section.offset, fault };
-    if index::header_check(&header, section.offset) != header.check.get() {
+    if index_hash::header_check(&header, section.offset) != header.check.get() {
         return Err(damage(Fault::Check).into());
     }
     if header.reserved != [0; 16] || header.flags.get() & !INDEX_FLAGS != 0 {

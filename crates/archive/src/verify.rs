@@ -12,7 +12,7 @@ use crate::damage::{ArchivePart, Damage, Fault, OpenError};
 use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::error_pages;
-use crate::index;
+use crate::index_hash;
 use crate::layout::{
     DigestRow, ERROR_PREFIX, FALLBACK_PREFIX, HEADER_PAGE_BYTES, INDEX_ERROR_PAGES,
     SINGLE_PAGE_KEY, SectionKind, VARIANT_PREFIX,
@@ -199,7 +199,7 @@ fn check_index(archive: &Archive<'_>, previous: &PreviousAssets<'_>, report: &mu
                 break 'buckets;
             }
             slots += 1;
-            let (_, offset) = index::unpack(slot.get());
+            let (_, offset) = index_hash::unpack(slot.get());
             match archive.read_record(offset, &mut scratch) {
                 Ok(entry) => {
                     report.entries += 1;

@@ -6,17 +6,17 @@
 
 use std::io::{self, Read, Seek, Write};
 
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use pinion_http::date::UnixSeconds;
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
 
 use crate::archive::external_check;
-use crate::body_origins::{NewOrigin, OriginTable};
 use crate::body_writer::{BodyNumber, BodyRef, BodyRoom, BodyWriter, External};
 use crate::code_section::NewCode;
 use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
+use crate::encoder_origins::{NewOrigin, OriginTable};
 use crate::entry::EntryKind;
 use crate::error_pages;
 use crate::field_rules::{self, NewFieldRule};
@@ -34,8 +34,8 @@ use crate::previous_assets::NewPrevious;
 use crate::record_writer::RecordWriter;
 use crate::rule::{self, NewRule};
 use crate::section_output::{SectionOutput, write_section};
-use crate::shared::SharedId;
-use crate::shared_writer::{NewShared, SharedWriter};
+use crate::shared_block_writer::{NewShared, SharedWriter};
+use crate::shared_blocks::SharedId;
 use crate::write_error::WriteError;
 
 /// Writes one archive.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes src/media/table.rs: file name extension → media type, from mime-db (npm, MIT licence).
+"""Writes src/media_type/extension_table.rs: file name extension → media type, from mime-db (npm,
+MIT licence).
 
 `cargo xtask gen` runs it. `tests/package.json` has the version of mime-db.
 

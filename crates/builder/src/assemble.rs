@@ -17,27 +17,27 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pinion_archive::{BodyRef, Digest, External, NewOrigin, WriteError, Writer};
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use pinion_http::date::UnixSeconds;
 
 use crate::assemble::stored_contents::{ContentForm, ContentId, StoredContents};
+use crate::body_reuse::ReusableArchives;
+use crate::coding_options::{self, CodingLevel};
 use crate::coding_rules::{CodingListId, CodingRules};
-use crate::codings::{self, CodingLevel};
 use crate::error::{BuildError, FileProblem, Reason};
-use crate::fields::FieldBlocks;
+use crate::kernel_body_copy::{CarriedBody, KernelCopier};
 use crate::limits::{HELD_MAX_BYTES, MODIFIED_MIN, SLOWEST};
-use crate::media::{MediaType, is_packed};
+use crate::media_type::{MediaType, is_packed};
 use crate::options::Options;
 use crate::process_file::{CodedBody, ContentBody, FileCodings, ProcessedFile, TriedCoding};
 use crate::report::{BuildReport, FileReport};
-use crate::reuse::ReusableArchives;
-use crate::reuse_in_kernel::{CarriedBody, KernelCopier};
+use crate::response_fields::FieldBlocks;
 use crate::rules::Rules;
 use crate::site_code::SiteCode;
 use crate::summary::{CodingSummary, Slow, Summary};
+use crate::walk::consistent_file_read::OpenSource;
 use crate::walk::found_files::{SourceFile, relative};
 use crate::walk::name_globs::Globs;
-use crate::walk::open_source::OpenSource;
 use crate::walk::source_stamp::SourceStamp;
 use crate::walk::stat_cache::{FoundIn, StatCacheWriter};
 use crate::warning::Warning;
@@ -414,7 +414,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             self.options.codings_for.iter().map(ToString::to_string).collect();
         let facts = [
             ("generator", concat!("pinion ", env!("CARGO_PKG_VERSION")).to_owned()),
-            ("codings", codings::list(&self.options.codings)),
+            ("codings", coding_options::list(&self.options.codings)),
             ("codings-for", overrides.join(" ")),
             ("files", self.summary.files.to_string()),
             ("source-bytes", self.summary.source_bytes.to_string()),

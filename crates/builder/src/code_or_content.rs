@@ -14,7 +14,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::walk::file_names::{is_code, is_copy_of_code, path_and_name};
+use crate::walk::file_kinds_by_name::{is_code, is_copy_of_code, path_and_name};
 use crate::walk::found_files::relative;
 
 /// The folder at the top that, where there is one, holds the content of a dynamic site.

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::GlobMatcher;
 
-use crate::codings::{CodingLevel, CodingsFor};
+use crate::coding_options::{CodingLevel, CodingsFor};
 use crate::error::BuildError;
 use crate::options::Options;
-use crate::walk::file_names::path_and_name;
+use crate::walk::file_kinds_by_name::path_and_name;
 use crate::walk::name_globs::{glob_of, is_of_paths};
 
 /// The number of a list of codings; 0 is that of the files that no override names.
@@ -109,7 +109,7 @@ impl<'a> CodingRules<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codings::CodingEffort;
+    use crate::coding_options::CodingEffort;
 
     #[test]
     fn the_last_override_that_matches_counts() {
@@ -127,10 +127,10 @@ mod tests {
             ("/x.bin", "gzip:6,br:6"),
         ] {
             let codings = lists.codings(lists.of(key.as_bytes()));
-            assert_eq!(crate::codings::list(codings), expected, "{key}");
+            assert_eq!(crate::coding_options::list(codings), expected, "{key}");
         }
         assert_eq!(lists.unused().collect::<Vec<_>>(), ["*.gone"]);
-        assert_eq!(crate::codings::list(&lists.all()), "gzip:6,br:6,br:11");
+        assert_eq!(crate::coding_options::list(&lists.all()), "gzip:6,br:6,br:11");
         assert_eq!(lists.most_forms(), 3);
     }
 }

@@ -15,7 +15,7 @@ use zstd::bulk::Compressor as ZstdCompressor;
 use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd::zstd_safe::{CParameter, InBuffer, OutBuffer, ResetDirective};
 
-use crate::codings::{CodingLevel, Method};
+use crate::coding_options::{CodingLevel, Method};
 use crate::limits::{
     BROTLI_WINDOW_LOG, CODING_OVERHEAD_BYTES, GZIP_HARDER_BYTES, KEEP_PERCENT, SCRATCH_KEPT_BYTES,
     ZSTD_WINDOW_LOG_MAX,

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use crate::build::find_files;
 use crate::error::{BuildError, FileProblem};
 use crate::fingerprint::{self, NamedFile};
-use crate::media;
+use crate::media_type;
 use crate::name_warnings::name_warnings;
 use crate::options::Options;
 use crate::site_code;
 use crate::site_rules::read_rules;
 use crate::summary::Fingerprinted;
+use crate::walk::consistent_file_read::OpenSource;
+use crate::walk::file_kinds_by_name::{is_script, path_and_name};
 use crate::walk::file_metadata::FileId;
-use crate::walk::file_names::{is_script, path_and_name};
 use crate::walk::found_files::{FoundFiles, SourceFile, relative};
 use crate::walk::name_filter::NameFilter;
 use crate::walk::name_globs::Globs;
-use crate::walk::open_source::OpenSource;
 use crate::warning::Warning;
 use pinion_archive::limits::CODE_FILE_MAX_BYTES;
 
@@ -104,7 +104,7 @@ fn unreadable(content: &Path, found: &FoundFiles) -> Vec<FileProblem> {
 fn fingerprinted(found: &FoundFiles, immutable: &Globs) -> Fingerprinted {
     let keys: Vec<&[u8]> = found.files.iter().map(|file| &*file.key).collect();
     let named = keys.iter().map(|key| {
-        let essence = media::by_extension(key).unwrap_or_default();
+        let essence = media_type::by_extension(key).unwrap_or_default();
         NamedFile { key, essence }
     });
     let decided = fingerprint::decide(named, immutable);

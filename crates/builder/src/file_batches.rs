@@ -7,7 +7,7 @@ use crate::assemble::Assembly;
 use crate::encode::Encoders;
 use crate::error::BuildError;
 use crate::limits::{BATCH_BYTES_MAX, BATCH_FILES_MAX, WINDOW_MAX_BYTES, WINDOW_MIN_BYTES};
-use crate::pipeline;
+use crate::ordered_thread_pool;
 use crate::process_file::BuildState;
 use crate::progress::Progress;
 use crate::walk::found_files::SourceFile;
@@ -28,7 +28,7 @@ pub(crate) fn process_files<W: Write + Seek>(
     };
     let costs: Vec<u64> = (0..batches.len()).map(cost).collect();
     let (mut files_done, mut bytes_done) = (0, 0);
-    pipeline::in_order(
+    ordered_thread_pool::in_order(
         &costs,
         window(&costs, workers),
         workers,

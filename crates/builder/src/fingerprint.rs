@@ -8,7 +8,7 @@
 //!
 //! | Evidence | Module |
 //! |---|---|
-//! | the name has 16 or more hexadecimal digits in a row | [`name_part`] |
+//! | the name has 16 or more hexadecimal digits in a row | [`hash_candidates`] |
 //! | a part of the name is the beginning of a digest of the content | [`content_digest`] |
 //! | most files of the folder have a random part of one length in one position | [`name_group`] |
 //! | the folder is an output folder of a known tool | [`build_tools`] |
@@ -16,8 +16,8 @@
 
 mod build_tools;
 mod content_digest;
+mod hash_candidates;
 mod name_group;
-mod name_part;
 mod word_or_hash;
 
 #[cfg(test)]
@@ -26,11 +26,11 @@ mod tests;
 use std::collections::HashMap;
 
 use crate::walk::name_globs::Globs;
+use hash_candidates::{has_long_hash, parts, stem_of};
 use name_group::{FileGroup, NameForm};
-use name_part::{has_long_hash, parts, stem_of};
 
 pub(crate) use content_digest::{is_named_by_content, may_be_named_by_content};
-pub(crate) use name_part::is_asset;
+pub(crate) use hash_candidates::is_asset;
 
 /// A file that may have a fingerprint in its name.
 #[derive(Clone, Copy, Debug)]

@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 use pinion_archive::{Digest, WriteError};
 use pinion_kawipiko::{Archive, Damage, OpenError};
 
+use crate::atomic_file_write::published;
 use crate::error::BuildError;
 use crate::options::Options;
 use crate::progress::Progress;
-use crate::publish::published;
 use crate::summary::CodingSummary;
 
 pub use archive_plan::{Leftover, LeftoverReason};

@@ -20,7 +20,7 @@ mod style_policy;
 use std::cmp::Reverse;
 
 use pinion_http::date::UnixSeconds;
-use pinion_http::target::{escape, is_path_byte};
+use pinion_http::request_target::{escape, is_path_byte};
 
 pub(crate) use json::json;
 pub(crate) use page::{POLICY, STYLE_HASH, page};

@@ -3,12 +3,12 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use pinion_template::name::{MAIN, MAIN_BESIDE, route};
+use pinion_template::file_name::{MAIN, MAIN_BESIDE, route};
 
 use crate::code_or_content::{CodeFile, ignored_folder, is_code_among_files, key_of, name_of};
-use crate::compat_80s::is_page_below_static;
+use crate::legacy_80s_server::is_page_below_static;
 use crate::options::Options;
-use crate::walk::file_names::{RulesFile, is_copy_of_code, rules_file};
+use crate::walk::file_kinds_by_name::{RulesFile, is_copy_of_code, rules_file};
 use crate::walk::found_files::{FoundFiles, relative};
 use crate::warning::Warning;
 

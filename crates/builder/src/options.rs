@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use pinion_http::date::UnixSeconds;
 
-use crate::codings::{CodingEffort, CodingLevel, CodingsFor};
+use crate::coding_options::{CodingEffort, CodingLevel, CodingsFor};
 use crate::error::CodeError;
 use crate::limits::EXTERNAL_MIN_BYTES;
+use crate::path_aliases::{FAVICON, UrlConventions};
 use crate::rules::Rules;
 use crate::rules::redirects::Redirect;
-use crate::site_layout::PublishGuard;
-use crate::url_plan::{FAVICON, UrlConventions};
+use crate::served_folder_layout::PublishGuard;
 use crate::walk::file_metadata::{FileId, id_of};
 
 /// Finds the errors in the code of a folder beside its templates, which a build compiles itself:

@@ -9,7 +9,7 @@ use pinion_archive::layout::MAGIC;
 
 use crate::error::{BuildError, Occupant, Reason};
 use crate::limits::LINKS_MAX;
-use crate::walk::open_source::OpenSource;
+use crate::walk::consistent_file_read::OpenSource;
 
 /// A name for an archive, and where it leads.
 pub(crate) struct OutputPath {

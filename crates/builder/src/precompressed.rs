@@ -7,13 +7,13 @@
 
 use std::collections::HashMap;
 
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
-use crate::decode::{DecodeError, decoded};
 use crate::error::Reason;
 use crate::limits::HELD_MAX_BYTES;
-use crate::media::MediaType;
+use crate::media_type::MediaType;
 use crate::rules::headers::{FieldRule, HeaderChange, content_coding};
+use crate::verify_coding::{DecodeError, decoded};
 use crate::walk::found_files::SourceFile;
 
 /// The files of a folder that are to be decoded.

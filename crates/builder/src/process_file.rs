@@ -13,22 +13,22 @@ use bytes::Bytes;
 use pinion_archive::Digest;
 use pinion_archive::layout::MAGIC;
 
+use crate::body_reuse::{BodyStock, DistantBody, KnownForm, ReusableArchives};
+use crate::coding_options::CodingLevel;
 use crate::coding_rules::{CodingListId, CodingRules};
-use crate::codings::CodingLevel;
 use crate::encode::{EncodedContent, Encoders};
 use crate::error::Reason;
 use crate::fingerprint::is_named_by_content;
+use crate::kernel_body_copy::CarriedBody;
 use crate::limits::{DECODED_RATIO, HELD_MAX_BYTES, SNIFF_BYTES};
-use crate::media::{self, MediaType, Utf8Check};
+use crate::media_type::{self, MediaType, Utf8Check};
 use crate::options::Options;
+use crate::path_aliases;
 use crate::precompressed::{GivenCoding, OpenedContent, PrecompressedFiles};
 use crate::progress::{FileMeter, WorkMeter};
 use crate::report::page_assets::assets;
-use crate::reuse::{BodyStock, DistantBody, KnownForm, ReusableArchives};
-use crate::reuse_in_kernel::CarriedBody;
-use crate::url_plan;
+use crate::walk::consistent_file_read::OpenSource;
 use crate::walk::found_files::{SourceFile, relative};
-use crate::walk::open_source::OpenSource;
 use crate::walk::source_stamp::SourceStamp;
 use crate::walk::stat_cache::{FoundIn, KnownFile};
 
@@ -381,7 +381,7 @@ impl<'a> BuildState<'a> {
     /// Returns the codings that a file is tried in.
     fn choices(&self, list: CodingListId, media: MediaType) -> &'a [CodingLevel] {
         let named = list != CodingListId::DEFAULT;
-        if named || !media::is_packed(media.essence) {
+        if named || !media_type::is_packed(media.essence) {
             self.coding_rules.codings(list)
         } else {
             &[]
@@ -417,8 +417,8 @@ impl<'a> BuildState<'a> {
 /// Returns whether a file is encoded. Codings that are named for some files apply to them, packed
 /// or not. A page of an error is sent without coding.
 fn is_tried(key: &[u8], list: CodingListId, media: MediaType) -> bool {
-    url_plan::error_status(key).is_none()
-        && (list != CodingListId::DEFAULT || !media::is_packed(media.essence))
+    path_aliases::error_status(key).is_none()
+        && (list != CodingListId::DEFAULT || !media_type::is_packed(media.essence))
 }
 
 /// Returns the product of a file too large to be held: it is read once for its digest now, once
@@ -436,7 +436,7 @@ fn streamed(
         utf8.update(piece);
         meter.add(piece.len() as u64);
     })?;
-    let media = MediaType { essence, utf8: media::has_charset(essence) && utf8.finish() };
+    let media = MediaType { essence, utf8: media_type::has_charset(essence) && utf8.finish() };
     let digest = Digest(*hasher.finalize().as_bytes());
     let (found, stamp) = (FoundIn::at_once(digest, media, archive), source.stamp());
     Ok(ProcessedFile::without_codings(found, stamp, ContentBody::Streamed(source)))
@@ -447,7 +447,7 @@ fn streamed(
 fn external(mut source: OpenSource, key: &[u8]) -> Result<ProcessedFile, Reason> {
     let (essence, archive) = first_look(&mut source, key)?;
     source.check_end()?;
-    let utf8 = media::has_charset(essence) && {
+    let utf8 = media_type::has_charset(essence) && {
         let mut utf8 = Utf8Check::default();
         source.pieces(|piece| utf8.update(piece))?;
         utf8.finish()
@@ -461,5 +461,5 @@ fn external(mut source: OpenSource, key: &[u8]) -> Result<ProcessedFile, Reason>
 fn first_look(source: &mut OpenSource, key: &[u8]) -> Result<(&'static str, bool), Reason> {
     let mut head = Vec::new();
     source.head(&mut head, SNIFF_BYTES)?;
-    Ok((media::essence(key, &head), head.starts_with(&MAGIC)))
+    Ok((media_type::essence(key, &head), head.starts_with(&MAGIC)))
 }

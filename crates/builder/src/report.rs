@@ -6,20 +6,20 @@
 //! | Module | Does |
 //! |---|---|
 //! | `page_assets` | a page → the other files of the site that a browser loads for it |
-//! | `treemap` | sizes → rectangles |
+//! | `treemap_layout` | sizes → rectangles |
 //! | `treemap_svg` | files → the drawing, by folder, coloured by type |
 //! | `page` | everything → HTML |
 
 mod page;
 pub(crate) mod page_assets;
-mod treemap;
+mod treemap_layout;
 mod treemap_svg;
 
 pub use page::REPORT_MARK;
 
 use std::collections::BTreeMap;
 
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
 use crate::summary::Summary;
 

@@ -6,10 +6,10 @@
 //! | `source_lines` | bytes → lines and words that know their place; [`RuleError`] |
 //! | [`redirects`] | `_redirects` → [`redirects::Redirect`]s |
 //! | `redirect_condition`, `redirect_target`, `percent_escapes` | the parts of such a line |
-//! | `other_servers` | lines of other servers → the right form to write |
+//! | `foreign_redirect_syntax` | lines of other servers → the right form to write |
 //! | `path_matching` | which paths a redirect is about |
 //! | `redirect_loops` | whether following it ever ends |
-//! | `compile`, `site_paths` | redirects and the paths of a site → entries, marks, other rules |
+//! | `compile_redirects`, `site_paths` | redirects and paths of a site → entries, marks, rules |
 //! | [`headers`], [`header_pattern`] | `_headers` → [`headers::FieldRule`]s |
 //! | [`archived_rules`] | the files that an archive keeps → the lines that its rules come from |
 //! | `field_changes` | field rules and a path → the fields of its response |
@@ -18,12 +18,12 @@
 //! ours; tests hold them against each other (crates/builder/tests/rules/).
 
 pub mod archived_rules;
-mod compile;
+mod compile_redirects;
 mod field_changes;
+mod foreign_redirect_syntax;
 pub mod header_pattern;
 pub mod headers;
 mod host_names;
-mod other_servers;
 mod path_matching;
 mod percent_escapes;
 mod redirect_condition;
@@ -44,14 +44,14 @@ use pinion_archive::{
 
 use crate::error::BuildError;
 use crate::options::Options;
+use crate::path_aliases::UrlPlan;
 use crate::rule_warning::RuleWarning;
-use crate::url_plan::UrlPlan;
+use crate::walk::file_kinds_by_name::RulesFile;
 use crate::walk::file_metadata::FileId;
-use crate::walk::file_names::RulesFile;
 use crate::walk::found_files::relative;
 use crate::warning::Warning;
 
-pub(crate) use compile::{CompiledRedirects, EntryVerdict, RedirectWarning};
+pub(crate) use compile_redirects::{CompiledRedirects, EntryVerdict, RedirectWarning};
 pub(crate) use field_changes::{Changes, ChangesId, FieldList};
 pub(crate) use redirect_loops::leads_to_itself;
 pub(crate) use site_paths::SitePaths;
@@ -59,7 +59,7 @@ pub use source_lines::RuleError;
 
 pub use rules_files::in_place;
 
-use compile::{is_of_folder, of_whole_folders};
+use compile_redirects::{is_of_folder, of_whole_folders};
 use headers::{FieldRule, HeaderChange};
 use redirect_loops::RedirectCircles;
 use redirects::{ForeignMark, QueryValue, Redirect, RedirectPart, TargetPart};

@@ -7,15 +7,15 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use pinion_template::name::MAIN;
+use pinion_template::file_name::MAIN;
 
 use crate::code_or_content::{
     CONTENT_FOLDER, CodeFile, below_content, ignored_folder, in_content, is_code_among_files,
     is_left_out, key_of, name_of,
 };
-use crate::compat_80s::{is_page_below_static, main_is_of_80s};
 use crate::error::{BuildError, FileProblem};
-use crate::walk::file_names::{is_copy_of_code, is_page, is_script};
+use crate::legacy_80s_server::{is_page_below_static, main_is_of_80s};
+use crate::walk::file_kinds_by_name::{is_copy_of_code, is_page, is_script};
 use crate::walk::found_files::{FoundFiles, SourceFile, relative};
 use crate::walk::source_stamp::SourceStamp;
 
@@ -174,7 +174,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::walk::file_names::is_code;
+    use crate::walk::file_kinds_by_name::is_code;
 
     /// Returns these files as a walk finds them.
     pub(crate) fn found(files: &[&str]) -> FoundFiles {

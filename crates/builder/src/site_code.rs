@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use pinion_archive::limits::{CODE_FILE_MAX_BYTES, CODE_SECTION_MAX_BYTES};
-use pinion_template::name::Routes;
+use pinion_template::file_name::Routes;
 use pinion_template::{StrayTag, compile, stray_tags};
 
 use crate::code_or_content::CodeFile;
 use crate::error::{BuildError, CodeError, Reason, ShownPath};
-use crate::walk::file_names::{is_page, is_script, path_and_name};
+use crate::walk::consistent_file_read::OpenSource;
+use crate::walk::file_kinds_by_name::{is_page, is_script, path_and_name};
 use crate::walk::found_files::{FoundFiles, relative};
-use crate::walk::open_source::OpenSource;
 use crate::warning::Warning;
 
 /// Contents by their paths in the archive.

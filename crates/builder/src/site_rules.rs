@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::error::BuildError;
 use crate::options::Options;
+use crate::path_aliases;
 use crate::rules::{Rules, SitePaths};
-use crate::url_plan;
 use crate::walk::file_metadata::FileId;
 use crate::walk::found_files::FoundFiles;
 
@@ -20,13 +20,13 @@ pub(crate) fn read_rules(
     let mut rules = Rules::read(source, found.content, &found.rules, options, left_out)?;
     let keys = || found.files.iter().map(|file| &*file.key);
     if let Some(page) = &options.single_page
-        && !keys().any(|key| key == url_plan::of_path(page))
+        && !keys().any(|key| key == path_aliases::of_path(page))
     {
         return Err(BuildError::SinglePage(page.clone()));
     }
     if !rules.redirects.is_empty() {
         let keys: Vec<&[u8]> = keys().collect();
-        let plan = url_plan::plan(&keys, options.conventions(&rules));
+        let plan = path_aliases::plan(&keys, options.conventions(&rules));
         let site = SitePaths::of(&keys, &plan, options);
         if options.has_fallback_server {
             rules.check_rewrites_of_everything(options.lax_rules)?;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use pinion_archive::Digest;
 
-use crate::codings::CodingLevel;
+use crate::coding_options::CodingLevel;
 use crate::error::{FileProblem, ShownPath};
 use crate::limits::FINGERPRINT_EXAMPLES;
 use crate::report::BuildReport;
-use crate::site_layout::PublishGuard;
+use crate::served_folder_layout::PublishGuard;
 use crate::walk::found_files::relative;
 use crate::warning::Warning;
 

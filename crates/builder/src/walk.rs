@@ -7,14 +7,14 @@
 //! by any number of paths, twice as many with each level: their number is bounded. Everything that
 //! cannot be a resource is recorded, and the walk continues.
 
+pub(crate) mod consistent_file_read;
+pub(crate) mod file_kinds_by_name;
 pub(crate) mod file_metadata;
-pub(crate) mod file_names;
 mod folder_read_ahead;
 mod folder_reader;
 pub(crate) mod found_files;
 pub(crate) mod name_filter;
 pub(crate) mod name_globs;
-pub(crate) mod open_source;
 pub(crate) mod source_stamp;
 pub(crate) mod stat_cache;
 

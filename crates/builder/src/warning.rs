@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::error::ShownPath;
 use crate::rule_warning::RuleWarning;
 use crate::rules::in_place;
-use crate::walk::file_names::RulesFile;
+use crate::walk::file_kinds_by_name::RulesFile;
 
 /// Something that did not stop the build.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

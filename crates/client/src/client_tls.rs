@@ -138,7 +138,7 @@ impl ClientTls {
     }
 
     /// Returns the settings for connections of rustls. The name of the server is that of
-    /// [`crate::target::ConnectTarget::tls_server_name`].
+    /// [`crate::connect_target::ConnectTarget::tls_server_name`].
     #[must_use]
     pub fn config(&self) -> &Arc<ClientConfig> {
         &self.config

@@ -19,8 +19,8 @@ use thiserror::Error;
 
 use crate::address_policy::AddressPolicy;
 use crate::client_tls::TlsIdentity;
+use crate::connect_target::ConnectTarget;
 use crate::limits::{CONNECTIONS_PER_KEY_MAX, POOL_IDLE_TIMEOUT_MS, POOL_WAITERS_PER_KEY_MAX};
-use crate::target::ConnectTarget;
 
 /// The key that connections must have in common so that requests may share them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

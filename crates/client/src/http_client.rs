@@ -11,51 +11,51 @@
 //! |---|---|
 //! | `request` | one request and its response |
 //! | `owned_fields` | fields that are kept |
-//! | `request_key` | which requests share connections |
-//! | `opening` | the connection that is opened for a request |
+//! | `connection_pool_key` | which requests share connections |
+//! | `connection_establishment` | the connection that is opened for a request |
 //! | `connection` | an open connection, and the response that is read from it |
-//! | `response_start` | the head of a response, and redirects |
-//! | `sending` | the head and the content of a request |
+//! | `response_head_and_redirects` | the head of a response, and redirects |
+//! | `request_sending` | the head and the content of a request |
 //! | `protocol_codec` | the protocols of servers: HTTP/1.1, FastCGI or SCGI |
-//! | `transfer` | the input of connections, and the requests that get it |
-//! | `alarms` | requests that wait for too long |
+//! | `connection_input` | the input of connections, and the requests that get it |
+//! | `request_timeouts` | requests that wait for too long |
 //! | `request_memory` | how much memory requests take that no connection bounds |
 //! | `brotli_permit` | how many responses may be in brotli |
 //! | `settings` | the bounds of a client |
 //! | `open_counts` | the resources of a client, for tests |
-//! | `mailbox` | names that were resolved |
+//! | `resolution_results` | names that were resolved |
 //! | `error` | why a request has failed |
 
-mod alarms;
 mod brotli_permit;
 mod connection;
+mod connection_establishment;
+mod connection_input;
+mod connection_pool_key;
 pub mod error;
-mod mailbox;
 mod open_counts;
-mod opening;
 mod owned_fields;
 mod protocol_codec;
 pub mod request;
-mod request_key;
 mod request_memory;
-mod response_start;
-mod sending;
+mod request_sending;
+mod request_timeouts;
+mod resolution_results;
+mod response_head_and_redirects;
 mod settings;
-mod transfer;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use pinion_engine::Poster;
-use pinion_engine::address::Address;
 use pinion_engine::app::{Gone, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Slice;
-use pinion_engine::raw::RawStream;
-use pinion_engine::remote::NotConnected;
+use pinion_engine::exchange_address::Address;
+use pinion_engine::raw_stream::RawStream;
+use pinion_engine::remote_address::NotConnected;
 use pinion_http::fastcgi;
 use pinion_http::h1::client::response_parser::InputEnd;
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head_parser::HeadStorage;
 use rustc_hash::FxHashMap;
 
 use crate::client_tls::handshake_message;
@@ -65,16 +65,16 @@ use crate::resolver::Resolver;
 use crate::retry::RetryBudget;
 use brotli_permit::BrotliPermits;
 use connection::ClientConnection;
+use connection_establishment::{OpeningConnection, OpeningContext, OpeningOutcome};
+use connection_pool_key::{RequestKey, RequestKeys};
 use error::{AttemptError, HttpClientError};
-use mailbox::Mailbox;
-pub use mailbox::NamesResolved;
-use opening::{OpeningConnection, OpeningContext, OpeningOutcome};
 use request::{
     ClientRequest, InterimResponse, OwnedFields, PendingRequest, ReadOutcome, RequestBody,
     RequestProgress, ResponseStart, Tunnel,
 };
-use request_key::{RequestKey, RequestKeys};
 use request_memory::RequestMemory;
+use resolution_results::Mailbox;
+pub use resolution_results::NamesResolved;
 pub use settings::HttpClientSettings;
 
 /// The ID of a request, as long as it lives and afterwards.
@@ -216,7 +216,7 @@ impl HttpClient {
         now_ms: u64,
     ) -> Result<RequestId, HttpClientError> {
         self.now_ms = self.now_ms.max(now_ms);
-        let written = sending::write_head(&request, ACCEPTED_CODINGS)?;
+        let written = request_sending::write_head(&request, ACCEPTED_CODINGS)?;
         request.check_tls()?;
         self.next_request += 1;
         let id = RequestId(self.next_request);

@@ -7,7 +7,7 @@
 //!
 //! | Module | Task |
 //! |---|---|
-//! | [`target`] | the target of a connection: the origin of a URL, or a Unix socket |
+//! | [`connect_target`] | the target of a connection: the origin of a URL, or a Unix socket |
 //! | [`address_policy`] | which addresses connections may be opened to |
 //! | [`address_class`], [`ip_network`] | special addresses, and networks of settings |
 //! | [`happy_eyeballs`] | which address of a name is tried when (RFC 8305) |
@@ -22,7 +22,7 @@
 //! | [`content_decoder`] | gzip and brotli of responses |
 //! | [`http_client`] | requests and their responses, over connections of the engine |
 //! | [`retry`] | which requests are repeated when a kept connection was dead |
-//! | [`footprint`] | the memory of open requests |
+//! | [`memory_footprint`] | the memory of open requests |
 //! | [`limits`] | every limit with its reason |
 #![forbid(unsafe_code)]
 
@@ -31,16 +31,16 @@ mod address_order;
 pub mod address_policy;
 pub mod certificate_pin;
 pub mod client_tls;
+pub mod connect_target;
 pub mod connection_pool;
 pub mod content_decoder;
-pub mod footprint;
 pub mod happy_eyeballs;
 pub mod http_client;
 pub mod ip_network;
 pub mod lazy_client_tls;
 pub mod limits;
+pub mod memory_footprint;
 pub mod request_url;
 pub mod resolver;
 pub mod retry;
 pub mod system_roots;
-pub mod target;

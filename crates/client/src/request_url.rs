@@ -7,8 +7,8 @@ use std::sync::Arc;
 use thiserror::Error;
 use url::{ParseError, Position, Url};
 
+use crate::connect_target::{ConnectTarget, UrlError};
 use crate::limits::URL_MAX_BYTES;
-use crate::target::{ConnectTarget, UrlError};
 
 /// The URL of a request, whole and in its parts. It has no fragment. Copies share it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,12 +11,12 @@
 //! | `hosts_file` | the names of the hosts file |
 //! | `name_cache` | addresses that are kept for their time to live |
 //! | `lookup` | the DNS queries for one name |
-//! | `pending` | names that are being looked up, and their waiting callers |
+//! | `pending_lookups` | names that are being looked up, and their waiting callers |
 
 mod hosts_file;
 mod lookup;
 mod name_cache;
-mod pending;
+mod pending_lookups;
 mod system_config;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -30,14 +30,14 @@ use pinion_jobs::async_thread::{
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
+use crate::connect_target::HostName;
 use crate::happy_eyeballs::AddressFamily;
 use crate::limits::{
     CONFIG_CHECK_MS, LOOKUP_TIMEOUT_MS, LOOKUP_WAITERS_MAX, LOOKUPS_AT_ONCE_MAX, LOOKUPS_MAX,
 };
-use crate::target::HostName;
 use lookup::{DnsClient, LookupAnswer, look_up};
 use name_cache::{FamilyAnswer, NameAnswers, NameCache};
-use pending::{LookupWaiter, PendingLookups};
+use pending_lookups::{LookupWaiter, PendingLookups};
 use system_config::SystemConfig;
 
 /// The addresses of one family.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use pinion_engine::Poster;
 use pinion_engine::app::{App, Event, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::listener::{Listener, bind_tcp};
-use pinion_engine::raw::RawStream;
+use pinion_engine::raw_stream::RawStream;
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};

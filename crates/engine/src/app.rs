@@ -7,19 +7,19 @@
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 
+use pinion_http::error_page;
 use pinion_http::field::Fields;
-use pinion_http::page;
 use pinion_http::prepared_response::Prepared;
 use pinion_http::refusal::{Refusal, RefusedRequest};
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 
-use crate::address::Address;
 use crate::clock::Now;
-use crate::connections::Connections;
+use crate::connection_actions::Connections;
 use crate::exchange::Exchange;
-use crate::raw::RawStream;
+use crate::exchange_address::Address;
+use crate::raw_stream::RawStream;
 
-pub use crate::gone::Gone;
+pub use crate::end_reason::Gone;
 pub use crate::inbox::Message;
 
 /// An event of an HTTP exchange.
@@ -32,7 +32,7 @@ pub enum Event<'a> {
     Body(&'a [u8]),
     /// The body is complete. The event comes once, as soon as the whole body was taken, after the
     /// first `want`. It does not come for a request without content
-    /// ([`Framing::None`](pinion_http::request::Framing)).
+    /// ([`Framing::None`](pinion_http::request_head::Framing)).
     ///
     /// The event carries the trailers: fields that the client sent after the content. They are not
     /// part of the head and must never be merged into it, nor be looked up in place of a field of
@@ -166,13 +166,13 @@ pub trait App {
     /// Returns the field lines of the error pages that the engine sends on its own: whole lines as
     /// on the wire.
     fn page_fields(&self) -> &[u8] {
-        page::BUILT_IN_FIELDS
+        error_page::BUILT_IN_FIELDS
     }
 
     /// Returns the error page of a status that the engine sends on its own, for the known parts of
     /// the request. Its content is [bytes](pinion_http::prepared_response::PreparedBody::Bytes).
     fn error_page(&mut self, status: u16, request: &RefusedRequest<'_>) -> Prepared<'_> {
-        page::response(status, request.error_format, self.page_fields())
+        error_page::response(status, request.error_format, self.page_fields())
     }
 
     /// Called when the engine has responded on its own.

@@ -2,7 +2,7 @@
 //! opened.
 
 use crate::deadline::DeadlineWatch;
-use crate::remote::{ConnectTls, RemoteOrigin};
+use crate::remote_address::{ConnectTls, RemoteOrigin};
 
 /// The state of a byte stream for the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

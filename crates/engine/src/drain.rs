@@ -16,11 +16,11 @@ use std::sync::atomic::Ordering;
 
 use crate::app::App;
 use crate::backend::{Backend, Completion, Slot};
-use crate::backlog::Backlog;
-use crate::conn::Protocol;
-use crate::driver::requests;
-use crate::ending::WorkerEnding;
-use crate::gone::Gone;
+use crate::connection::Protocol;
+use crate::drain_state::WorkerEnding;
+use crate::driver::multiplexed_requests;
+use crate::end_reason::Gone;
+use crate::event_backlog::Backlog;
 use crate::http1::Http1;
 use crate::http2::Http2;
 use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PLACES_MS};
@@ -66,7 +66,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 continue;
             }
             if conn.protocol.multiplexed().is_some() {
-                requests::tell_stopping(&mut self.app, &mut self.core, slot);
+                multiplexed_requests::tell_stopping(&mut self.app, &mut self.core, slot);
             } else if conn.is_open() {
                 self.notify(slot, Notice::Stopping);
             } else {

@@ -1,16 +1,16 @@
 //! The work of a worker on one connection: input to the protocol, output to the kernel, and the
 //! events of the application.
 
-pub(crate) mod ended_exchanges;
+pub(crate) mod byte_streams;
+pub(crate) mod exchange_end_events;
 pub(crate) mod http1;
 pub(crate) mod http2;
 pub(crate) mod http3;
 mod input;
-pub(crate) mod outgoing;
-pub(crate) mod preface;
+pub(crate) mod multiplexed_requests;
+pub(crate) mod outgoing_connections;
+pub(crate) mod protocol_detection;
 mod proxy_header;
-pub(crate) mod raw;
-pub(crate) mod requests;
 mod timeouts;
 
 use rustix::io::Errno;
@@ -18,27 +18,27 @@ use rustix::io::Errno;
 use crate::app::{App, Event, RawEvent};
 use crate::backend::{Backend, Lent, Sending, Slot};
 use crate::byte_stream::{ConnectStep, StreamState};
-use crate::conn::{Conn, Protocol};
+use crate::connection::{Conn, Protocol};
+use crate::connection_side::ConnectionSide;
 use crate::deadline::DeadlineWatch;
+use crate::end_reason::Gone;
 use crate::enobufs_retry::is_shortage;
 use crate::exchange::{Carrier, Exchange, ExchangeStage};
-use crate::gone::Gone;
 use crate::http1::Http1;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, TURN_BYTES};
 use crate::linger::Remaining;
-use crate::link::TransportLink;
-use crate::output::Next;
-use crate::raw::RawStream;
-use crate::remote::NotConnected;
+use crate::output_queue::Next;
+use crate::raw_stream::RawStream;
+use crate::remote_address::NotConnected;
 use crate::send::{send_piece, why_failed};
-use crate::side::ConnectionSide;
 use crate::stream_event::Notice;
 use crate::tls_io;
+use crate::transport_link::TransportLink;
 use crate::worker::Worker;
 use crate::worker_buffers::Buffers;
 use crate::worker_core::WorkerCore;
 
-use ended_exchanges::tell_ended;
+use exchange_end_events::tell_ended;
 use input::drive_kept_input;
 pub(crate) use input::take_in;
 
@@ -54,7 +54,7 @@ pub(crate) enum Flush {
 pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, gone: Gone) {
     let conn = core.conns.get(slot);
     if conn.protocol.multiplexed().is_some() {
-        return requests::abandon(app, core, slot, gone);
+        return multiplexed_requests::abandon(app, core, slot, gone);
     }
     let is_raw = conn.protocol.byte_stream().is_some();
     if !conn.take_open() {
@@ -176,8 +176,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             Protocol::Multiplexed(_) => {
                 let Self { app, core, .. } = self;
-                let is_told = requests::tell_input_end(app, core, slot);
-                let ends = framed == 0 && requests::content_ends(app, core, slot);
+                let is_told = multiplexed_requests::tell_input_end(app, core, slot);
+                let ends = framed == 0 && multiplexed_requests::content_ends(app, core, slot);
                 if !is_told && !ends {
                     return false;
                 }
@@ -191,7 +191,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             Protocol::Raw(stream) if stream.owes_end && !unused => {
                 stream.owes_end = false;
-                raw::tell(&mut self.app, &mut self.core, slot, RawEvent::End);
+                byte_streams::tell(&mut self.app, &mut self.core, slot, RawEvent::End);
                 self.settle(slot);
             }
             Protocol::Http1(Http1::Exchange(open)) if open.owes_input_end() && !unused => {
@@ -377,7 +377,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn tell_writable(&mut self, slot: Slot) -> bool {
         if let Protocol::Multiplexed(_) = self.core.conns.get(slot).protocol {
             let Self { app, core, .. } = self;
-            return requests::tell_writable(app, core, slot);
+            return multiplexed_requests::tell_writable(app, core, slot);
         }
         let has_room = self.core.queued_bytes(slot) <= OUTPUT_LOW_WATER_BYTES;
         let owes_writable = match &mut self.core.conns.get(slot).protocol {
@@ -511,7 +511,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Self { app, core, .. } = self;
         match core.conns.get(slot).protocol {
             Protocol::Raw(_) | Protocol::Connecting(_) => {
-                raw::tell(app, core, slot, notice.for_stream());
+                byte_streams::tell(app, core, slot, notice.for_stream());
             }
             _ => http1::tell(app, core, slot, notice.for_exchange()),
         }

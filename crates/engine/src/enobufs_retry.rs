@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::backend::Backend;
 use crate::backend::Slot;
 use crate::limits::ENOBUFS_RETRY_MS;
-use crate::link::Blocked;
+use crate::transport_link::Blocked;
 use crate::worker::Worker;
 use crate::worker_core::WorkerCore;
 

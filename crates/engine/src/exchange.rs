@@ -3,7 +3,7 @@
 //! `http2` and `http3` carry them out.
 
 pub(crate) mod added_fields;
-mod coded;
+mod compressed_content;
 pub(crate) mod slice;
 pub(crate) mod state;
 mod tunnel;
@@ -18,19 +18,19 @@ use pinion_http::field::Field;
 use pinion_http::prepared_response::{Prepared, SharedFields};
 use pinion_http::status::{StatusContent, status_content};
 
-use crate::address::Address;
 use crate::backend::Slot;
 use crate::clock::Now;
-use crate::conn::Conn;
-use crate::connections::Connections;
-use crate::encode::EncoderOperation;
-use crate::ending::WorkerEnding;
-use crate::gone::Gone;
+use crate::connection::Conn;
+use crate::connection_actions::Connections;
+use crate::drain_state::WorkerEnding;
+use crate::end_reason::Gone;
+use crate::exchange_address::Address;
+use crate::file_mapping::{MappingId, Mappings};
 use crate::http1::Http1;
 use crate::limits::{OUTPUT_HIGH_WATER_BYTES, STREAM_HIGH_WATER_BYTES};
-use crate::mapping::{MappingId, Mappings};
 use crate::multiplexed::{Multiplexed, MultiplexedStream};
-use crate::protocol::{self, Response};
+use crate::protocol_dispatch::{self, Response};
+use crate::response_compression::EncoderOperation;
 use crate::worker_core::WorkerCore;
 
 pub use added_fields::AddedFields;
@@ -366,7 +366,7 @@ impl Exchange<'_> {
     /// Returns whether the announced content of the request is within its limit. Chunked content
     /// announces nothing; it is refused when it exceeds the limit.
     pub fn content_fits(&mut self) -> bool {
-        protocol::content_fits(&mut self.core.conns.get(self.slot).protocol, self.carrier)
+        protocol_dispatch::content_fits(&mut self.core.conns.get(self.slot).protocol, self.carrier)
     }
 
     /// Allows the request `bytes` of content, regardless of `WorkerSettings::limits`: more for an
@@ -375,7 +375,7 @@ impl Exchange<'_> {
         if self.state().is_none_or(|state| state.wanted.is_some()) {
             return;
         }
-        protocol::set_content_max(
+        protocol_dispatch::set_content_max(
             &mut self.core.conns.get(self.slot).protocol,
             self.carrier,
             bytes,
@@ -418,7 +418,7 @@ impl Exchange<'_> {
     pub fn upgrade<'f>(&mut self, fields: impl Iterator<Item = Field<'f>> + Clone) {
         match self.response().and_then(|mut response| response.upgrade(fields)) {
             Some(queued) => {
-                protocol::upgraded(&mut self.core.conns.get(self.slot).protocol);
+                protocol_dispatch::upgraded(&mut self.core.conns.get(self.slot).protocol);
                 self.give_up_unless(queued);
             }
             None => self.abort(),
@@ -433,7 +433,7 @@ impl Exchange<'_> {
     /// otherwise the exchange is aborted.
     pub fn take_over(&mut self) {
         if self.response().is_some_and(|mut response| response.can_be_taken_over()) {
-            protocol::upgraded(&mut self.core.conns.get(self.slot).protocol);
+            protocol_dispatch::upgraded(&mut self.core.conns.get(self.slot).protocol);
         } else {
             self.abort();
         }
@@ -448,7 +448,7 @@ impl Exchange<'_> {
     /// Returns the engine's state of the exchange, while it is open.
     #[inline]
     fn state(&mut self) -> Option<&mut ExchangeState> {
-        protocol::state(&mut self.core.conns.get(self.slot).protocol, self.carrier)
+        protocol_dispatch::state(&mut self.core.conns.get(self.slot).protocol, self.carrier)
     }
 
     /// Returns the stream that carries the exchange, if there is one and it is open.

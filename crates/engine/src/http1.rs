@@ -1,16 +1,17 @@
-//! HTTP/1 on one connection: the exchange that it carries, the input of its request (`input`), and
-//! the bytes of its response (`response`). The wire machine itself is `pinion_http::h1`.
+//! HTTP/1 on one connection: the exchange that it carries, the input of its request
+//! (`request_input`), and the bytes of its response (`response`). The wire machine itself is
+//! `pinion_http::h1`.
 
-pub(crate) mod input;
+pub(crate) mod request_input;
 pub(crate) mod response;
 
+use pinion_http::error_page::ErrorFormat;
 use pinion_http::field::KnownField;
 use pinion_http::h1::body::BodyReader;
 use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
 use pinion_http::method::Method;
 use pinion_http::negotiate::preferred_error_format;
-use pinion_http::page::ErrorFormat;
-use pinion_http::request::{Framing, RequestHead};
+use pinion_http::request_head::{Framing, RequestHead};
 use pinion_http::version::Version;
 
 use crate::deadline::DeadlineWatch;

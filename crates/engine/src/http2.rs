@@ -3,8 +3,8 @@
 //! each stream, and is put into frames only when the connection has room for it.
 
 pub(crate) mod control;
-pub(crate) mod pump;
 pub(crate) mod response;
+pub(crate) mod send_scheduler;
 
 use pinion_http::h2::frame::ErrorCode;
 use pinion_http::h2::session::Session;

@@ -4,23 +4,23 @@
 //!
 //! | Module | Holds |
 //! |---|---|
-//! | `control` | the connection itself: its beginning, its end, its memory |
-//! | `discarded` | the rest of requests that were responded to early |
-//! | `pump` | from the queues to QUIC, the most urgent first |
+//! | `connection_lifecycle` | the connection itself: its beginning, its end, its memory |
+//! | `discarded_requests` | the rest of requests that were responded to early |
+//! | `send_scheduler` | from the queues to QUIC, the most urgent first |
 //! | `response` | responses into the queues of streams |
-//! | `streams` | the open request streams |
-//! | `uni` | input of the client's unidirectional streams |
-//! | `unread` | windows for content, and content that waits in QUIC |
+//! | `request_streams` | the open request streams |
+//! | `unidirectional_streams` | input of the client's unidirectional streams |
+//! | `unread_content` | windows for content, and content that waits in QUIC |
 
-pub(crate) mod control;
-mod discarded;
-pub(crate) mod pump;
+pub(crate) mod connection_lifecycle;
+mod discarded_requests;
+mod request_streams;
 pub(crate) mod response;
-mod streams;
+pub(crate) mod send_scheduler;
 #[cfg(test)]
 mod tests;
-pub(crate) mod uni;
-pub(crate) mod unread;
+pub(crate) mod unidirectional_streams;
+pub(crate) mod unread_content;
 
 use pinion_http::h3::frame::ErrorCode;
 use pinion_http::h3::session::{ENCODER_STREAM, Session, SessionSettings};
@@ -30,10 +30,10 @@ use quinn_proto::{Dir, StreamId, VarInt};
 use crate::deadline::DeadlineWatch;
 use crate::limits::{QUIC_SEND_MIN_BYTES, QUIC_SEND_WINDOW_BYTES, QUIC_STREAMS};
 use crate::multiplexed::MultiplexedStream;
-use discarded::Discarded;
-pub(crate) use streams::{Open, Streams};
-use uni::Uni;
-use unread::Datagrams;
+use discarded_requests::Discarded;
+pub(crate) use request_streams::{Open, Streams};
+use unidirectional_streams::Uni;
+use unread_content::Datagrams;
 
 /// The state of HTTP/3 on one connection.
 pub(crate) struct Http3 {

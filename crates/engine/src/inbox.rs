@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::address::Address;
 use crate::backend::Waker;
+use crate::exchange_address::Address;
 use crate::limits::INBOX_MAX_MESSAGES;
 
 /// A message that is posted to an exchange, a stream or an application ([`Poster`](crate::Poster)).

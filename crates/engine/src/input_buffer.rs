@@ -1,8 +1,8 @@
 //! Input of one connection that cannot be used yet: an incomplete head, or input after a response
 //! that is not ready.
 
+use crate::buffer_pool::Pool;
 use crate::limits::INPUT_OVERRUN_MAX_BYTES;
-use crate::pool::Pool;
 
 /// Bytes that were kept, of which the first have been used since.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Every limit of the engine, each with its unit and its reason. The limits of the protocols
 //! themselves live in `pinion_http::limits`.
 
-use pinion_http::h3::request::INPUT_MAX_BYTES;
+use pinion_http::h3::request_stream::INPUT_MAX_BYTES;
 
 /// Bytes of one lent input buffer and of one pooled output chunk. One request head of the maximum
 /// size fits into one, and sixteen pipelined small responses fit into one send.
@@ -32,9 +32,10 @@ pub const OUTPUT_HIGH_WATER_BYTES: u64 = 256 * 1024;
 /// Bytes queued for one connection below which its handler gets the event `Writable` again.
 pub const OUTPUT_LOW_WATER_BYTES: u64 = 64 * 1024;
 
-/// Bytes queued for one stream at which a [broadcast](crate::connections::Connections::broadcast)
-/// closes it instead of queueing more. A reader that is a whole high water behind will not catch
-/// up, and its unread messages keep those of all others in memory.
+/// Bytes queued for one stream at which a
+/// [broadcast](crate::connection_actions::Connections::broadcast) closes it instead of queueing
+/// more. A reader that is a whole high water behind will not catch up, and its unread messages keep
+/// those of all others in memory.
 pub const BROADCAST_QUEUE_MAX_BYTES: u64 = OUTPUT_HIGH_WATER_BYTES;
 
 /// I/O vectors handed to the kernel in one send: enough for sixteen pipelined responses with a
@@ -56,11 +57,11 @@ pub const INPUT_OVERRUN_MAX_BYTES: usize = 512 * 1024;
 pub(crate) const UNREAD_MAX_BYTES: usize =
     pinion_http::h2::limits::STREAM_WINDOW_MAX_BYTES as usize;
 
-/// Bytes of request heads, as [`decoded_bytes`](pinion_http::request::RequestHead::decoded_bytes)
-/// counts them, for which the handlers of one HTTP/2 or HTTP/3 connection have not finished their
-/// responses. A handler keeps the head of its request, and with HPACK a few bytes encode a head of
-/// any size. There is room for 97 requests with 20 fields of 2 KiB together. The next request gets
-/// 431.
+/// Bytes of request heads, as
+/// [`decoded_bytes`](pinion_http::request_head::RequestHead::decoded_bytes) counts them, for which
+/// the handlers of one HTTP/2 or HTTP/3 connection have not finished their responses. A handler
+/// keeps the head of its request, and with HPACK a few bytes encode a head of any size. There is
+/// room for 97 requests with 20 fields of 2 KiB together. The next request gets 431.
 pub const OPEN_HEADS_MAX_BYTES: usize = 256 * 1024;
 
 /// Bytes that the first input buffer of a connection takes; most half-received heads fit.

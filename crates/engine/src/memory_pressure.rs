@@ -15,8 +15,8 @@ use quinn_proto::StreamId;
 use crate::app::App;
 use crate::backend::{Backend, Slot};
 use crate::deadline::DeadlineWatch;
-use crate::driver::{self, requests};
-use crate::gone::Gone;
+use crate::driver::{self, multiplexed_requests};
+use crate::end_reason::Gone;
 use crate::http3;
 use crate::limits::{QUIC_UNREAD_MIN_BYTES, RELIEF_STALL_MS};
 use crate::worker::Worker;
@@ -91,7 +91,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 if core.conns.get(slot).http3().is_none() {
                     continue;
                 }
-                requests::give_up_unread(app, core, slot, http3::number(id));
+                multiplexed_requests::give_up_unread(app, core, slot, http3::number(id));
                 // The rest of its input is not wanted any more, and is skipped.
                 driver::http3::read(app, core, slot, id);
                 self.settle(slot);

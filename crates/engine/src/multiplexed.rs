@@ -3,19 +3,19 @@
 
 mod stream;
 
+use crate::buffer_pool::Pool;
 use crate::deadline::DeadlineWatch;
-use crate::encode::Encoders;
-use crate::gone::Gone;
+use crate::end_reason::Gone;
 use crate::http2::Http2;
 use crate::http3::Http3;
 use crate::limits::{OPEN_HEADS_MAX_BYTES, UNREAD_MAX_BYTES};
-use crate::link::TransportLink;
-use crate::output::Outputs;
-use crate::pool::Pool;
+use crate::output_queue::Outputs;
+use crate::response_compression::Encoders;
 use crate::settings::WorkerSettings;
+use crate::transport_link::TransportLink;
 use crate::worker_buffers::Buffers;
 use pinion_http::limits::DECODED_HEAD_MAX_BYTES;
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 pub(crate) use stream::MultiplexedStream;
 
 /// The state of a multiplexed connection.

@@ -14,10 +14,10 @@ use std::cmp::Reverse;
 
 use crate::app::App;
 use crate::backend::{Backend, Slot};
-use crate::client_limit::ClientKey;
+use crate::client_connection_limit::ClientKey;
 use crate::deadline::DeadlineWatch;
-use crate::ending::WorkerEnding;
-use crate::gone::Gone;
+use crate::drain_state::WorkerEnding;
+use crate::end_reason::Gone;
 use crate::limits::{PERMIT_RELIEF_PAUSE_MS, RELIEF_LONG_STALL_MS, RELIEF_STALL_MS};
 use crate::worker::Worker;
 

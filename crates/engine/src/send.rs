@@ -7,10 +7,10 @@ use pinion_http::prepared_response::ExternalRange;
 use rustix::io::Errno;
 
 use crate::backend::{Backend, Sending, Slot};
-use crate::gone::Gone;
+use crate::end_reason::Gone;
+use crate::file_mapping::ExternalFile;
 use crate::limits::{EXTERNAL_READ_BYTES, TURN_BYTES};
-use crate::mapping::ExternalFile;
-use crate::output::Next;
+use crate::output_queue::Next;
 
 /// Hands one piece of output to the kernel; `None` if its file has changed since the archive was
 /// made, or cannot be read. `buffer` is for bytes of files that are checked first.

@@ -15,7 +15,7 @@ use crate::backend::uring::Uring;
 use crate::inbox::{Inbox, Poster};
 use crate::limits::{ACCEPT_PAUSE_MS, WORKER_STACK_BYTES};
 use crate::listener::{Listener, QuicListener};
-use crate::quic::table::EndpointPlan;
+use crate::quic::worker_endpoints::EndpointPlan;
 use crate::restart_pause::RestartPause;
 use crate::settings::WorkerSettings;
 use crate::worker::{SharedByWorkers, Worker};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use pinion_http::limits::Limits;
 
+use crate::connection_side::ConnectionSide;
 use crate::deadline::DeadlineWatch;
 use crate::limits::{BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS, STREAM_IDLE_TIMEOUT_MS};
-use crate::side::ConnectionSide;
 use crate::tls::TlsConfig;
 
 /// The protocol of a listener.

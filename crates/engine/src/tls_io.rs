@@ -5,21 +5,21 @@
 use std::io::IoSlice;
 use std::os::unix::fs::FileExt as _;
 
-use pinion_http::page;
+use pinion_http::error_page;
 
 use crate::app::App;
 use crate::backend::{Backend, Sending, Slot};
-use crate::conn::Protocol;
-use crate::driver::{self, Flush, http1, outgoing, preface};
+use crate::connection::Protocol;
+use crate::connection_side::ConnectionSide;
+use crate::driver::{self, Flush, http1, outgoing_connections, protocol_detection};
+use crate::end_reason::Gone;
 use crate::enobufs_retry::is_shortage;
-use crate::gone::Gone;
+use crate::file_mapping::Mappings;
 use crate::limits::{RECORD_BYTES, SEAL_MAX_BYTES, TURN_BYTES};
 use crate::linger::Remaining;
-use crate::mapping::Mappings;
-use crate::output::{Next, OutputQueue};
-use crate::remote::NotConnected;
+use crate::output_queue::{Next, OutputQueue};
+use crate::remote_address::NotConnected;
 use crate::send::{piece, why_failed};
-use crate::side::ConnectionSide;
 use crate::tls::{Brought, TlsSession};
 use crate::worker::Worker;
 use crate::worker_buffers::Buffers;
@@ -37,9 +37,9 @@ pub(crate) fn received<A: App>(
     let taken = session.take(input, &mut buffer, |brought| {
         match brought {
             Brought::Begun(_) if core.conns.get(slot).side == ConnectionSide::Opened => {
-                outgoing::begin(app, core, slot);
+                outgoing_connections::begin(app, core, slot);
             }
-            Brought::Begun(inside) => preface::begin(app, core, slot, Some(inside)),
+            Brought::Begun(inside) => protocol_detection::begin(app, core, slot, Some(inside)),
             Brought::Content(opened) => driver::take_in(app, core, slot, opened),
         }
         let conn = core.conns.get(slot);
@@ -84,7 +84,7 @@ fn session<A: App>(
             }
             return session;
         }
-        Some(b'A'..=b'Z') => http1::refuse_with(app, core, slot, page::response_to_plain),
+        Some(b'A'..=b'Z') => http1::refuse_with(app, core, slot, error_page::response_to_plain),
         _ => refuse_record(core, slot),
     }
     None

@@ -9,26 +9,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::io::Errno;
 
-use crate::address::Address;
 use crate::app::App;
 use crate::backend::{Backend, Completion, Slot};
-use crate::backlog::Punctuality;
-use crate::client_limit::ClientLimit;
-use crate::conn::Protocol;
+use crate::client_connection_limit::ClientLimit;
+use crate::connection::Protocol;
+use crate::connection_actions::Connections;
 use crate::connection_permits::ConnectionPermits;
-use crate::connections::Connections;
-use crate::driver::{preface, requests};
-use crate::ending::WorkerEnding;
-use crate::gone::Gone;
+use crate::connection_side::ConnectionSide;
+use crate::drain_state::WorkerEnding;
+use crate::driver::{multiplexed_requests, protocol_detection};
+use crate::end_reason::Gone;
+use crate::event_backlog::Punctuality;
+use crate::exchange_address::Address;
 use crate::inbox::Message;
 use crate::inbox::{Inbox, Messages, Recipient};
 use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS, TICK_MS};
 use crate::linger::Lingering;
 use crate::outgoing_permits::OutgoingPermits;
 use crate::permit_pressure::Shortage;
-use crate::quic::table::EndpointPlan;
+use crate::quic::worker_endpoints::EndpointPlan;
 use crate::settings::WorkerSettings;
-use crate::side::ConnectionSide;
 use crate::stream_event::Notice;
 use crate::worker_core::WorkerCore;
 
@@ -349,7 +349,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         let Self { app, core, .. } = self;
         if core.listener(slot).tls.is_none() {
-            preface::begin(app, core, slot, None);
+            protocol_detection::begin(app, core, slot, None);
         }
         if !matches!(core.conns.get(slot).protocol, Protocol::Handshake | Protocol::Preface) {
             return self.settle(slot);
@@ -428,7 +428,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         if conn.protocol.multiplexed().is_some() {
             let Self { app, core, .. } = self;
-            requests::notify(app, core, slot, to.exchange, Notice::Posted(message));
+            multiplexed_requests::notify(app, core, slot, to.exchange, Notice::Posted(message));
             return self.settle(slot);
         }
         if !conn.is_open() || conn.exchange_number() != to.exchange {

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pinion_http::prepared_response::{ExternalRange, Piece, PreparedBody};
 
-use crate::encode::Encoders;
+use crate::buffer_pool::Pool;
+use crate::end_reason::Gone;
 use crate::exchange::slice::{RangeSource, Slice};
-use crate::gone::Gone;
+use crate::file_mapping::{MappingId, Mappings};
 use crate::limits::COPY_BODY_MAX_BYTES;
-use crate::link::TransportLink;
-use crate::mapping::{MappingId, Mappings};
-use crate::output::Outputs;
-use crate::pool::Pool;
+use crate::output_queue::Outputs;
+use crate::response_compression::Encoders;
+use crate::transport_link::TransportLink;
 
 /// The shared buffers of one worker.
 pub(crate) struct Buffers {

@@ -6,29 +6,29 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinion_http::h1::head::HeadStorage;
-use pinion_http::section::FieldSection;
+use pinion_http::field_section::FieldSection;
+use pinion_http::h1::head_parser::HeadStorage;
 
-use crate::address::Address;
 use crate::backend::Slot;
 use crate::clock::Now;
-use crate::conn::{Conn, Protocol};
-use crate::conns::Conns;
-use crate::ending::WorkerEnding;
-use crate::gone::Gone;
+use crate::connection::{Conn, Protocol};
+use crate::connection_side::ConnectionSide;
+use crate::connection_table::Conns;
+use crate::drain_state::WorkerEnding;
+use crate::end_reason::Gone;
+use crate::exchange_address::Address;
 use crate::http1::Http1;
 use crate::http2::Http2;
 use crate::http3::Http3;
 use crate::linger::{Linger, Lingering, Remaining};
-use crate::link::TransportLink;
 use crate::multiplexed::Multiplexed;
 use crate::outgoing_permits::OutgoingPermits;
-use crate::quic::table::Quic;
+use crate::quic::worker_endpoints::Quic;
+use crate::response_head_tails::Tails;
 use crate::settings::{ListenerSettings, WorkerSettings};
-use crate::side::ConnectionSide;
-use crate::tables::has_places;
-use crate::tails::Tails;
-use crate::wheel::Wheel;
+use crate::table_capacity::has_places;
+use crate::timer_wheel::Wheel;
+use crate::transport_link::TransportLink;
 use crate::worker_buffers::Buffers;
 
 /// The shared state of one worker.

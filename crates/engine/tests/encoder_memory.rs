@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinion_engine::app::{App, Event, RawEvent};
 use pinion_engine::backend::sim::{Connect, Faults, Network};
-use pinion_engine::connections::Connections;
-use pinion_engine::encode;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{Exchange, Slice};
 use pinion_engine::limits::{BROTLI_ENCODER_BYTES, CHUNK_BYTES, GZIP_ENCODER_BYTES};
-use pinion_engine::raw::RawStream;
+use pinion_engine::raw_stream::RawStream;
+use pinion_engine::response_compression;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
-use pinion_engine::stepped::Stepped;
-use pinion_http::coding::Coding;
+use pinion_engine::stepped_worker::Stepped;
+use pinion_http::content_coding::Coding;
 use pinion_http::field::Field;
 
 /// Bytes in use, and the maximum so far.
@@ -59,7 +59,7 @@ struct Weigher {
 impl App for Weigher {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         let Event::Head(head) = event else { return };
-        assert_eq!(encode::choose(head), self.coding);
+        assert_eq!(response_compression::choose(head), self.coding);
         let pieces: Vec<_> = (0..20).map(piece).collect();
         let before = USED.load(Ordering::Relaxed);
         exchange.compress(self.coding);

@@ -36,33 +36,33 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use pinion_engine::Poster;
-use pinion_engine::address::{Address, AddressMap};
 use pinion_engine::app::{Event, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw::RawStream;
+use pinion_engine::exchange_address::{Address, AddressMap};
+use pinion_engine::raw_stream::RawStream;
 use pinion_http::cgi::variables::VariableScratch;
-use pinion_http::client_identity::ClientIdentity;
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::forwarded_client::ClientIdentity;
+use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::method::Method;
 use pinion_http::refusal::Refusal;
-use pinion_http::request::{Framing, RequestHead};
+use pinion_http::request_head::{Framing, RequestHead};
 use pinion_jobs::folder_root::FolderRoot;
 use pinion_jobs::upload_spool::StoreError;
 use pinion_programs::program_run::{OutputRead, RunId, RunRequest, ScriptStart};
 use pinion_programs::program_runner::ProgramRunner;
-use pinion_programs::spawner_access::SpawnerAccess;
+use pinion_programs::spawner_connections::SpawnerAccess;
 use rustc_hash::FxHashMap;
 
+use crate::fastcgi_scgi_variables::percent_decoded;
 use crate::limits::{
     CGI_QUEUE_TIMEOUT_MS, CGI_TAG, DISCARDED_CONTENT_MAX_BYTES, DROPPED_PIECE_BYTES,
     LOCAL_REDIRECTS_MAX, REQUEST_PIECE_BYTES,
 };
-use crate::program_forwarding::percent_decoded;
 use crate::proxy::UploadQuotas;
 use crate::request_forwarding::has_dot_segment;
-use crate::sent_files::FileResponse;
 use crate::stored_content::StoredContent;
+use crate::x_sendfile::FileResponse;
 use cgi_failure::CgiFailure;
 use cgi_scripts::CgiScripts;
 use client_response::ClientResponse;

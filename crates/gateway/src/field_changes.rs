@@ -4,7 +4,7 @@ use pinion_client::http_client::request::OwnedFields;
 use pinion_http::field::{Field, is_same_name};
 use thiserror::Error;
 
-use crate::connection_fields::FieldClass;
+use crate::field_forwarding::FieldClass;
 
 /// Fields that are set or removed in the requests or in the responses of a mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -14,10 +14,10 @@
 //! | [`field_changes`] | fields that an operator sets or removes |
 //! | [`request_forwarding`] | a request as the upstream server gets it |
 //! | [`response_forwarding`] | the fields of a response as the client gets them |
-//! | [`sent_files`] | responses in place of whose content a file is sent |
-//! | [`program_forwarding`] | a request as an application behind FastCGI or SCGI gets it |
+//! | [`x_sendfile`] | responses in place of whose content a file is sent |
+//! | [`fastcgi_scgi_variables`] | a request as an application behind FastCGI or SCGI gets it |
 //! | [`script_location`] | which script of a folder responds to a path |
-//! | `connection_fields` | which fields are forwarded (RFC 9110 §7.6.1) |
+//! | `field_forwarding` | which fields are forwarded (RFC 9110 §7.6.1) |
 //! | [`cgi`] | the requests of one worker that CGI scripts respond to |
 //! | [`proxy`] | the requests of one worker that are forwarded |
 //! | [`python`] | the requests of one worker that Python applications respond to |
@@ -30,18 +30,17 @@
 
 pub mod balancing;
 pub mod cgi;
-mod connection_fields;
+pub mod fastcgi_scgi_variables;
 pub mod field_changes;
+mod field_forwarding;
 pub mod limits;
 pub mod path_prefix;
-pub mod program_forwarding;
 pub mod proxy;
 pub mod proxy_error;
 pub mod python;
 pub mod request_forwarding;
 pub mod response_forwarding;
 pub mod script_location;
-pub mod sent_files;
 pub mod server_health;
 mod stored_content;
 mod tunnel_side;
@@ -49,3 +48,4 @@ mod tunnels;
 pub mod upstream;
 pub mod upstream_group;
 mod websocket_handshake;
+pub mod x_sendfile;

@@ -6,16 +6,16 @@
 //!
 //! | Module | Task |
 //! |---|---|
-//! | `attempts` | which server a request is sent to, and to which one next when that fails |
+//! | `upstream_failover` | which server a request is sent to, and the next one on failure |
 //! | `stored_upload` | content that is stored before a server is asked |
 //! | `discarded_responses` | responses whose content is discarded |
 //! | `health_checks` | requests that find out whether servers work |
 
-mod attempts;
 mod discarded_responses;
 mod health_checks;
 mod open_counts;
 mod stored_upload;
+mod upstream_failover;
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
@@ -27,38 +27,38 @@ use pinion_client::http_client::request::{OwnedFields, ReadOutcome, ResponseStar
 use pinion_client::http_client::{HttpClient, HttpClientSettings, RequestId};
 use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
-use pinion_engine::address::{Address, AddressMap};
 use pinion_engine::app::{Event, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
-use pinion_engine::raw::RawStream;
-use pinion_http::client_identity::ClientIdentity;
+use pinion_engine::exchange_address::{Address, AddressMap};
+use pinion_engine::raw_stream::RawStream;
 use pinion_http::field::Field;
+use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::h1::client::response_error::ResponseError;
 use pinion_http::refusal::Refusal;
-use pinion_http::request::{Framing, RequestHead};
+use pinion_http::request_head::{Framing, RequestHead};
 use pinion_jobs::upload_spool::StoreError;
 use rustc_hash::FxHashMap;
 
+use crate::fastcgi_scgi_variables::forward_to_program;
 use crate::field_changes::FieldChanges;
 use crate::limits::{REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES, UPSTREAM_TAG};
-use crate::program_forwarding::forward_to_program;
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::{forward, forwarded_trailers};
 use crate::response_forwarding::{
     ResponseChanges, forwarded, forwarded_interim, location_for_client,
 };
-use crate::sent_files::FileResponse;
 use crate::tunnels::Tunnels;
 use crate::upstream_group::{UpstreamGroup, UpstreamOptions};
 use crate::websocket_handshake::WebSocketHandshake;
-pub use attempts::ServerNews;
-use attempts::{Attempts, NextAttempt, Random, failure_of};
+use crate::x_sendfile::FileResponse;
 use discarded_responses::DiscardedResponses;
 use health_checks::HealthChecks;
 pub use open_counts::ProxyHoldings;
 use stored_upload::StoredUpload;
 pub use stored_upload::UploadQuotas;
+pub use upstream_failover::ServerNews;
+use upstream_failover::{Attempts, NextAttempt, Random, failure_of};
 
 /// The requests of one worker that are forwarded.
 pub struct Proxy {

@@ -12,10 +12,10 @@
 //! |---|---|
 //! | [`python_app`] | the application of a mount |
 //! | [`python_failure`] | why a request has no response, and the status for that |
-//! | `app_queue` | how many requests each process has, and which requests wait |
+//! | `process_request_queue` | how many requests each process has, and which requests wait |
 //! | `process_link` | the connection to a process |
-//! | `file_channel`, `sent_file` | files that processes open and this server sends |
-//! | `process_events` | frames of processes, their ends, requests that they cannot begin |
+//! | `file_descriptor_channel`, `sent_file` | files that processes open and this server sends |
+//! | `process_messages` | frames of processes, their ends, requests that they cannot begin |
 //! | `python_request` | one request: content to the process, the response to the client |
 //! | `websockets`, `open_websocket` | WebSockets that an ASGI application has accepted |
 //! | `python_environ` | the environ of a request for a WSGI application |
@@ -23,14 +23,14 @@
 //! | `oracle` | the properties of both for any request: for tests and the fuzzer |
 //! | [`limits`] | every limit with its reason |
 
-mod app_queue;
-mod file_channel;
+mod file_descriptor_channel;
 pub mod limits;
 mod open_websocket;
 #[cfg(any(test, fuzzing))]
 pub mod oracle;
-mod process_events;
 mod process_link;
+mod process_messages;
+mod process_request_queue;
 pub mod python_app;
 mod python_environ;
 pub mod python_failure;
@@ -45,27 +45,27 @@ use std::fmt;
 use std::sync::Arc;
 
 use pinion_engine::Poster;
-use pinion_engine::address::{Address, AddressMap};
 use pinion_engine::app::Event;
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
+use pinion_engine::exchange_address::{Address, AddressMap};
 use pinion_http::cgi::variables::VariableScratch;
-use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::Field;
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::forwarded_client::ClientIdentity;
+use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::method::Method;
 use pinion_http::python::frame_writer::{write_gone, write_stack};
 use pinion_http::refusal::Refusal;
-use pinion_http::request::{RequestHead, TunnelProtocol};
+use pinion_http::request_head::{RequestHead, TunnelProtocol};
 use pinion_http::websocket::handshake::WebSocketRequest;
 use rustc_hash::FxHashMap;
 
 use crate::limits::{PYTHON_TAG, REQUEST_PIECE_BYTES};
 use crate::proxy::{Ended, UploadQuotas};
 use crate::proxy_error::ProxyError;
-use app_queue::QueueEntry;
 use limits::{QUEUE_TIMEOUT_MS, WAITING_MAX};
 use process_link::ProcessLink;
+use process_request_queue::QueueEntry;
 use python_app::{AppProcess, PythonApp};
 use python_failure::PythonFailure;
 use python_request::{PythonRequest, RequestStage};

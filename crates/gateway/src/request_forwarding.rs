@@ -5,16 +5,16 @@ use std::io::Write as _;
 use pinion_client::http_client::request::{
     ClientRequest, ForwardedRequest, OwnedFields, RequestBody, ServerProtocol,
 };
-use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::{Field, Fields, is_same_name};
+use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::grammar::is_token;
 use pinion_http::method::Method;
-use pinion_http::request::{Framing, RequestHead};
-use pinion_http::target::decode_repeatedly;
+use pinion_http::request_head::{Framing, RequestHead};
+use pinion_http::request_target::decode_repeatedly;
 use pinion_http::version::Version;
 
-use crate::connection_fields::{FieldClass, ListedNames};
 use crate::field_changes::FieldChanges;
+use crate::field_forwarding::{FieldClass, ListedNames};
 use crate::limits::CONNECTION_OPTIONS_MAX;
 use crate::path_prefix::PathRewrite;
 use crate::proxy_error::ProxyError;

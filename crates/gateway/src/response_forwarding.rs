@@ -2,8 +2,8 @@
 
 use pinion_http::field::{Field, is_same_name};
 
-use crate::connection_fields::{FieldClass, ListedNames};
 use crate::field_changes::FieldChanges;
+use crate::field_forwarding::{FieldClass, ListedNames};
 use crate::path_prefix::PathRewrite;
 use crate::upstream::{Upstream, UpstreamHost};
 use crate::upstream_group::{PassedFields, UpstreamOptions};

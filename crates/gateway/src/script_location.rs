@@ -9,9 +9,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pinion_http::target::decode_path;
+use pinion_http::request_target::decode_path;
+use pinion_jobs::confined_folders::FileKind;
 use pinion_jobs::folder_root::{FolderRoot, kind_below};
-use pinion_jobs::folders::FileKind;
 
 use crate::path_prefix::PathPrefix;
 

@@ -1,11 +1,11 @@
 //! One of the two sides of a tunnel, over either carrier: a connection, or a stream of HTTP/2 or
 //! HTTP/3, which stays an exchange of the engine ([`Exchange::open_tunnel`]).
 
-use pinion_engine::address::Address;
 use pinion_engine::app::{Event, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
-use pinion_engine::raw::RawStream;
+use pinion_engine::exchange_address::Address;
+use pinion_engine::raw_stream::RawStream;
 
 use crate::limits::TUNNEL_PIECE_BYTES;
 

@@ -5,11 +5,11 @@
 use std::collections::HashMap;
 
 use pinion_client::http_client::request::Tunnel;
-use pinion_engine::address::Address;
 use pinion_engine::app::{Event, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange};
-use pinion_engine::raw::RawStream;
+use pinion_engine::exchange_address::Address;
+use pinion_engine::raw_stream::RawStream;
 
 use crate::limits::{TUNNEL_HALF_CLOSED_MS, TUNNEL_IDLE_MS, TUNNEL_OPEN_MS, TUNNEL_STALL_MS};
 use crate::tunnel_side::{TunnelCarrier, TunnelEnd, TunnelEvent};

@@ -9,10 +9,10 @@ use pinion_client::limits::CONNECT_TIMEOUT_MS;
 use thiserror::Error;
 
 use crate::balancing::{Balance, BalanceKey, Candidate, choose, hash};
+use crate::fastcgi_scgi_variables::ProgramOptions;
 use crate::field_changes::FieldChanges;
 use crate::limits::{ATTEMPTS_MAX, ATTEMPTS_TIMEOUT_MS, UPSTREAMS_MAX};
 use crate::path_prefix::PathRewrite;
-use crate::program_forwarding::ProgramOptions;
 use crate::server_health::{
     Availability, HealthChange, HealthThresholds, PassiveChecks, ServerHealth, SharedHealth,
 };
@@ -44,7 +44,7 @@ pub struct UpstreamOptions {
     pub response_fields: FieldChanges,
     /// Fields of responses that hold for the whole host and are passed on all the same.
     pub passed_fields: PassedFields,
-    /// Whether a response may name a [file](crate::sent_files) that is sent in place of its
+    /// Whether a response may name a [file](crate::x_sendfile) that is sent in place of its
     /// content.
     pub sends_files: bool,
     /// Most bytes of a request's content that is stored before a server is asked; `None` if content

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pinion_client::http_client::request::{ClientRequest, ResponseStart};
 use pinion_http::method::Method;
-use pinion_http::request::{Framing, RequestHead, TunnelProtocol};
+use pinion_http::request_head::{Framing, RequestHead, TunnelProtocol};
 use pinion_http::websocket::handshake::accept_value;
 
 use crate::proxy_error::ProxyError;
@@ -78,11 +78,11 @@ mod tests {
     use crate::upstream::Upstream;
     use crate::upstream_group::UpstreamGroup;
     use pinion_client::http_client::request::OwnedFields;
-    use pinion_http::binary_head::of_section;
-    use pinion_http::client_identity::ClientIdentity;
+    use pinion_http::field_section::FieldSection;
+    use pinion_http::forwarded_client::ClientIdentity;
     use pinion_http::hpack::decoder::Decoder;
     use pinion_http::limits::Limits;
-    use pinion_http::section::FieldSection;
+    use pinion_http::multiplexed_request_head::of_section;
     use pinion_http::version::Version;
 
     /// Returns the request that the upstream server gets for an extended CONNECT with these fields.

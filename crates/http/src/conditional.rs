@@ -5,7 +5,7 @@ use crate::field::KnownField;
 use crate::grammar::trim;
 use crate::limits::LIST_MEMBERS_MAX;
 use crate::method::Method;
-use crate::request::ConditionalRequest;
+use crate::request_head::ConditionalRequest;
 
 /// The validators of the selected representation. It exists: the preconditions of a missing
 /// resource are not evaluated (RFC 9110 §13.2.1).

@@ -1,8 +1,8 @@
 //! Every limit of the protocol: each name ends with its unit, and each value has its reason beside
-//! it. Work that a client can cause with few bytes has a [`Budget`](crate::budget::Budget), which
-//! useful work fills again.
+//! it. Work that a client can cause with few bytes has a [`Budget`](crate::flood_budget::Budget),
+//! which useful work fills again.
 
-use crate::budget::BudgetRefill;
+use crate::flood_budget::BudgetRefill;
 
 /// Most bytes of a request head, request line and blank line included, as HTTP/1 has them: twice as
 /// many as browsers with heavy cookies send, and small enough to be the size of one input buffer.
@@ -89,7 +89,7 @@ pub const TABLE_COPY_MAX_BYTES: usize = 256 * 1024;
 pub const FIELD_OVERHEAD_BYTES: usize = 32;
 
 /// Most bytes of a head after decompression, as
-/// [`decoded_bytes`](crate::request::RequestHead::decoded_bytes) counts them: more than it can
+/// [`decoded_bytes`](crate::request_head::RequestHead::decoded_bytes) counts them: more than it can
 /// be, since the target and a `Host` that was made of it are within the limit of a head together.
 pub const DECODED_HEAD_MAX_BYTES: usize =
     2 * HEAD_MAX_BYTES + (FIELDS_MAX + 1) * FIELD_OVERHEAD_BYTES;

@@ -1,10 +1,10 @@
 //! Proactive negotiation (RFC 9110 §12): which coding, and the form of an error page.
 
-use crate::coding::Coding;
+use crate::content_coding::Coding;
+use crate::error_page::ErrorFormat;
 use crate::grammar::{self, list, trim};
 use crate::limits::LIST_MEMBERS_MAX;
-use crate::media::MediaType;
-use crate::page::ErrorFormat;
+use crate::media_type::MediaType;
 
 /// A quality value in thousandths: 0 is "not acceptable", 1000 is the best (RFC 9110 §12.4.2).
 pub type Quality = u16;

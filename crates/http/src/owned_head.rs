@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use crate::field::{Field, FieldPlace, Fields, KnownFieldPlaces};
 use crate::method::Method;
-use crate::request::{Framing, RequestHead, RequestIdentity, TunnelProtocol};
-use crate::target::{Form, Scheme, Target};
+use crate::request_head::{Framing, RequestHead, RequestIdentity, TunnelProtocol};
+use crate::request_target::{Form, Scheme, Target};
 use crate::version::Version;
 
 /// The copy. It takes as many bytes as the head, which are bounded by
@@ -126,7 +126,7 @@ impl OwnedRequestHead {
 mod tests {
     use super::*;
     use crate::field::KnownField;
-    use crate::h1::head::{HeadStorage, Parsed, parse};
+    use crate::h1::head_parser::{HeadStorage, Parsed, parse};
     use crate::limits::Limits;
 
     const TEXT: &[u8] = b"POST http://a.test/b%20c?d=e HTTP/1.1\r\nHost: a.test\r\nAccept: x\r\n\

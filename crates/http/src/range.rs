@@ -3,7 +3,7 @@
 use crate::field::KnownField;
 use crate::limits::RANGES_MAX;
 use crate::method::Method;
-use crate::request::ConditionalRequest;
+use crate::request_head::ConditionalRequest;
 
 /// A range of bytes, both ends included; `first <= last`, and both are within the representation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

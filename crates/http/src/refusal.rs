@@ -1,6 +1,6 @@
 //! The reasons why a peer's bytes are refused, and the one table that maps each reason to a status.
 
-use crate::page::ErrorFormat;
+use crate::error_page::ErrorFormat;
 
 /// The error in the bytes of a peer. The response is an error page of [`Refusal::status`], and the
 /// connection closes: the end of the message is no longer certain (RFC 9112 §9.6).

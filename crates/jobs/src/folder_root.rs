@@ -9,10 +9,10 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode, OFlags, RawMode, ResolveFlags, fstat, lstat};
 use rustix::io::Errno;
 
-use crate::folders::{FileKind, open_below};
+use crate::confined_folders::{FileKind, open_below};
 
-/// An open folder. The kernel looks names up below it with the rules of [`crate::folders`]:
-/// nothing leads out of it, and links are not followed.
+/// An open folder. The kernel looks names up below it with the rules of
+/// [`crate::confined_folders`]: nothing leads out of it, and links are not followed.
 #[derive(Debug)]
 pub struct FolderRoot(OwnedFd);
 

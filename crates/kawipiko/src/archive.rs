@@ -1,7 +1,7 @@
 //! An archive: references by path, and their fields and content by number.
 
 use crate::cdb::{Cdb, CdbError, CdbRecord};
-use crate::fields::{self, KawipikoField};
+use crate::field_block::{self, KawipikoField};
 use std::fmt;
 
 /// The required value of the record `schema`.
@@ -130,7 +130,7 @@ impl<'a> Archive<'a> {
     pub fn fields(&self, reference: &Reference<'a>) -> Result<Vec<KawipikoField<'a>>, Damage> {
         let key = reference.fields;
         let block = self.needed(key)?;
-        fields::parse(block).map_err(|fault| damage(key, fault))
+        field_block::parse(block).map_err(|fault| damage(key, fault))
     }
 
     /// Returns the stored bytes of a reference, in the coding that its fields name.

@@ -9,8 +9,8 @@
 //! |---|---|
 //! | [`cdb`] | the file format below it: a constant database, key → data |
 //! | `archive` | [`Archive`]: schema, references, contents |
-//! | `fields` | [`KawipikoField`]: the fields of a block of response fields |
-//! | `words` | the names and values that have numbers in such blocks |
+//! | `field_block` | [`KawipikoField`]: the fields of a block of response fields |
+//! | `field_dictionary` | the names and values that have numbers in such blocks |
 //! | [`limits`] | every limit |
 //!
 //! **Promises.** No input makes this crate panic or loop.
@@ -18,9 +18,9 @@
 
 mod archive;
 pub mod cdb;
-mod fields;
+mod field_block;
+mod field_dictionary;
 pub mod limits;
-mod words;
 
 pub use archive::{Archive, Damage, Kind, OpenError, RecordFault, Reference, References, SCHEMA};
-pub use fields::KawipikoField;
+pub use field_block::KawipikoField;

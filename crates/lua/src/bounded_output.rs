@@ -5,7 +5,7 @@
 use std::fmt;
 
 use mlua::Error;
-use pinion_http::target;
+use pinion_http::request_target;
 
 use crate::pattern::limits::RESULT_MAX_BYTES;
 
@@ -50,6 +50,6 @@ pub(crate) fn percent(
     let bytes: usize = text.iter().map(|&byte| if is_plain(byte) { 1 } else { 3 }).sum();
     check(out.len() + bytes)?;
     out.reserve(bytes);
-    target::escape(out, text.iter().copied(), is_plain);
+    request_target::escape(out, text.iter().copied(), is_plain);
     Ok(())
 }

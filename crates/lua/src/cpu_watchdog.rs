@@ -14,7 +14,7 @@
 
 #[cfg(not(feature = "luajit"))]
 mod coroutines;
-mod trace;
+mod script_position;
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
@@ -32,7 +32,7 @@ use mlua::{Thread as Coroutine, ffi};
 use crate::limits::{LOOK_MS, LOOKS_BEFORE_SLEEP, TRACE_FRAMES_MAX};
 #[cfg(not(feature = "luajit"))]
 pub(crate) use coroutines::coroutines;
-pub(crate) use trace::{running, strike, struck};
+pub(crate) use script_position::{running, strike, struck};
 
 /// The message of the error that ends a turn, as `pcall` sees it. The log says which limit it was.
 const OVER_BUDGET: &CStr = c"the CPU time is used up";

@@ -2,8 +2,8 @@
 //! that sends them.
 //!
 //! A script calls `pinion.fetch` (`fetch.lua`), which begins a request of the worker's
-//! [`HttpClient`] and waits to be woken. [`Scripts::flush`](crate::scripts::Scripts::flush) does
-//! the work on connections, and wakes the tasks whose requests have news.
+//! [`HttpClient`] and waits to be woken. [`Scripts::flush`](crate::worker_scripts::Scripts::flush)
+//! does the work on connections, and wakes the tasks whose requests have news.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;

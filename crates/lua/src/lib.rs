@@ -4,7 +4,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`scripts`] | the requests of one worker that scripts answer, and their background work |
+//! | [`worker_scripts`] | the requests of one worker to scripts, and background work |
 //! | `task` | requests that are being answered, and background work |
 //! | `request` | a request as a script sees it |
 //! | `body` | the content of requests: as it arrives, its forms, and the worker's quota for it |
@@ -12,7 +12,7 @@
 //! | `sent_file` | files that are sent |
 //! | `schedule` | when work that is repeated is due |
 //! | `operation_id` | the operations outside of a VM that tasks wait for |
-//! | `task_owned` | objects outside of a VM that end with their task |
+//! | `task_resources` | objects outside of a VM that end with their task |
 //! | `lua_job` | work that blocks, on the threads of `pinion-jobs` |
 //! | `channel_message` | messages between workers |
 //!
@@ -20,16 +20,16 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`program`] | the source of a site's scripts and pages |
+//! | [`site_program`] | the source of a site's scripts and pages |
 //! | `pages` | pages of templates: their routes, how values are escaped, functions for them |
 //! | `require` | Lua files of the site as modules |
 //! | [`router`] | which handler a path gets |
-//! | [`routes`] | routes of a program that handles no requests, and where handlers are written |
-//! | [`site`] | the state that successive scripts of a site share |
+//! | [`route_inspection`] | the routes of a program, and where their handlers are written |
+//! | [`shared_site_state`] | the state that successive scripts of a site share |
 //! | `site_counters`, `persisted_values` | counters and values that outlive a script |
 //! | [`secrets`] | values that scripts need and that do not stand in their code |
 //! | [`fetch_client`] | requests of scripts to other servers |
-//! | [`programs`] | programs of the system that scripts run |
+//! | [`external_programs`] | programs of the system that scripts run |
 //! | [`store_access`] | the store of the server, for its scripts |
 //!
 //! A VM and its functions:
@@ -38,13 +38,13 @@
 //! |---|---|
 //! | `vm` | a script, the routes it has registered, coroutines to answer in |
 //! | [`sandbox`] | a VM with the libraries that a script may have |
-//! | `unconfined` | a VM with everything, where the operator trusts the script |
+//! | `unsandboxed_vm` | a VM with everything, where the operator trusts the script |
 //! | [`library`] | the modules `pinion.json`, `pinion.codec` and `pinion.crypto` |
 //! | [`pattern`] | the functions that search strings, on a budget of steps |
 //! | `copied_value` | values that are copied out of their VM |
 //! | `bounded_output` | bounded texts that the host makes of other texts |
 //! | `clock` | the time, as the functions of a VM have it |
-//! | `machine_code` | the behaviour where LuaJIT may not run the code that it has compiled |
+//! | `jit_code_memory` | the behaviour where LuaJIT may not run the code that it has compiled |
 //!
 //! Limits and errors:
 //!
@@ -53,12 +53,12 @@
 //! | [`limits`] | every limit with its reason |
 //! | [`script_quotas`] | the operator's limits for scripts |
 //! | [`script_memory`] | the memory of all scripts, on a machine with much memory or little |
-//! | [`footprint`] | the memory that scripts need |
+//! | [`memory_footprint`] | the memory that scripts need |
 //! | [`cpu_watchdog`] | how a script that has used up its CPU is stopped |
-//! | `call_depth` | how deep functions of C and of a script may call each other |
-//! | [`problem`] | errors of a script that are found before it answers a request |
+//! | `native_stack_depth` | how deep functions of C and of a script may call each other |
+//! | [`script_load_error`] | errors of a script that are found before it answers a request |
 //! | [`source_names`] | the names of the site's files in errors |
-//! | `missing_hints` | hints in errors about functions that only other versions of Lua have |
+//! | `missing_function_hints` | hints about functions that only other versions of Lua have |
 //!
 //! `prelude.lua`, `responses.lua`, `request_content.lua`, `background_work.lua`,
 //! `subscriptions.lua`, `files.lua`, `fetch.lua`, `process.lua`, `store.lua` and `session.lua` hold
@@ -72,43 +72,43 @@ use pinion_luajit as _;
 
 mod body;
 mod bounded_output;
-mod call_depth;
 mod channel_message;
 mod clock;
 mod cookie;
 mod copied_value;
 pub mod cpu_watchdog;
+pub mod external_programs;
 pub mod fetch_client;
-pub mod footprint;
+mod jit_code_memory;
 pub mod library;
 pub mod limits;
 mod lua_job;
-mod machine_code;
-mod missing_hints;
+pub mod memory_footprint;
+mod missing_function_hints;
+mod native_stack_depth;
 mod operation_id;
 mod pages;
 pub mod pattern;
 mod persisted_values;
-pub mod problem;
-pub mod program;
-pub mod programs;
 mod request;
 mod require;
+pub mod route_inspection;
 pub mod router;
-pub mod routes;
 pub mod sandbox;
 mod schedule;
+pub mod script_load_error;
 pub mod script_memory;
 pub mod script_quotas;
 mod script_response;
-pub mod scripts;
 pub mod secrets;
 mod sent_file;
-pub mod site;
+pub mod shared_site_state;
 mod site_counters;
+pub mod site_program;
 pub mod source_names;
 pub mod store_access;
 mod task;
-mod task_owned;
-mod unconfined;
+mod task_resources;
+mod unsandboxed_vm;
 mod vm;
+pub mod worker_scripts;

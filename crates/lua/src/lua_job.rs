@@ -1,6 +1,6 @@
 //! Jobs of scripts: their results are values that become values of Lua.
 
-use pinion_jobs::folders::{FileError, FileErrorKind, FileKind, FileStat};
+use pinion_jobs::confined_folders::{FileError, FileErrorKind, FileKind, FileStat};
 use pinion_jobs::job_queue::{BlockingJob, JobDone, JobOutcome, JobResult, JobValue};
 use rustix::io::Errno;
 

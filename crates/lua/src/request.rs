@@ -2,11 +2,11 @@
 //! handler waits.
 
 use mlua::{Lua, LuaString, Result, Table, Value};
-use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::KnownField;
+use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::method::Method;
-use pinion_http::request::{ConditionalRequest, Framing, RequestHead};
-use pinion_http::target::{Scheme, decode_path};
+use pinion_http::request_head::{ConditionalRequest, Framing, RequestHead};
+use pinion_http::request_target::{Scheme, decode_path};
 use pinion_http::version::Version;
 use std::net::SocketAddr;
 use std::ops::Range;

@@ -3,8 +3,8 @@
 
 use crate::limits::MODULES_SHOWN_MAX;
 use crate::pages::Files;
-use crate::problem::ScriptProblem;
-use crate::program::SiteProgram;
+use crate::script_load_error::ScriptProblem;
+use crate::site_program::SiteProgram;
 use crate::source_names::SourceNames;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaString, Result};

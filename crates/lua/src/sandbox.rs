@@ -6,11 +6,11 @@
 //! are functions of the server.
 
 use crate::cpu_watchdog;
+use crate::jit_code_memory;
 use crate::limits::SOURCE_MAX_BYTES;
-use crate::machine_code;
 use crate::pattern::limits::STEP_BYTES;
 use crate::pattern::{StepsLeft, TOO_MANY_STEPS};
-use crate::problem::ScriptProblem;
+use crate::script_load_error::ScriptProblem;
 use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
 
 /// Global functions of the base library that stay.
@@ -112,7 +112,7 @@ const CHUNK_NAME_BYTES: usize = 40;
 /// Fails when memory runs out.
 pub fn open() -> Result<Lua> {
     let lua = Lua::new_with(opened(), LuaOptions::new())?;
-    machine_code::prepare(&lua)?;
+    jit_code_memory::prepare(&lua)?;
     let globals = lua.globals();
     let has = |table: &Table, name: &str| table.raw_get::<Value>(name).map(|v| !v.is_nil());
     // The listed functions are copied out, everything else is removed: no new function stays by
@@ -192,7 +192,7 @@ fn lend(lua: &Lua, globals: &Table) -> Result<()> {
 /// Fails when memory runs out.
 pub(crate) fn bound(lua: &Lua) -> Result<()> {
     let is_over = lua.create_function(|_, ()| Ok(cpu_watchdog::is_over()))?;
-    let is_deep = lua.create_function(|_, ()| Ok(crate::call_depth::is_deep()))?;
+    let is_deep = lua.create_function(|_, ()| Ok(crate::native_stack_depth::is_deep()))?;
     let chunk = lua.load(include_str!("depth.lua")).set_name("=pinion");
     let thrown: Function =
         chunk.call((is_over, is_deep, cfg!(feature = "luajit"), SOURCE_MAX_BYTES))?;

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use pinion_http::grammar::{hex_digit, is_token, is_value_byte};
+use pinion_http::request_target;
 use pinion_http::reserved_fields::{FieldUses, is_reserved};
 use pinion_http::status::{StatusContent, status_content};
-use pinion_http::target;
 
 use crate::limits::RESPONSE_FIELDS_MAX_BYTES;
 
@@ -214,7 +214,7 @@ fn escape_uri(text: &[u8], out: &mut Vec<u8>) {
         if is_kept {
             out.push(byte);
         } else {
-            target::escape(out, [byte].into_iter(), |_| false);
+            request_target::escape(out, [byte].into_iter(), |_| false);
         }
     }
 }

@@ -6,17 +6,17 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Arc, OnceLock};
 
-use pinion_http::byteranges;
 use pinion_http::conditional::{self, PreconditionVerdict, Validators};
 use pinion_http::date::{self, UnixSeconds};
-use pinion_http::h1::encode;
+use pinion_http::h1::response_encoder;
+use pinion_http::multipart_byteranges;
 use pinion_http::prepared_response::ContentRange;
 use pinion_http::range::{self, ByteRange, Ranges};
-use pinion_http::request::ConditionalRequest as _;
-use pinion_jobs::folders::{FileErrorKind, Folders};
+use pinion_http::request_head::ConditionalRequest as _;
+use pinion_jobs::confined_folders::{FileErrorKind, Folders};
 use pinion_jobs::job_queue::{BlockingJob, JobOutcome};
 use pinion_jobs::piecewise_job::{PieceSource, PiecewiseJob};
-use pinion_jobs::upload_name;
+use pinion_jobs::safe_file_name;
 
 use crate::copied_value::CopiedValue;
 use crate::limits::FILE_PIECE_BYTES;
@@ -248,7 +248,7 @@ fn set_type(
 
 fn set_content_range(response: &mut ScriptResponse, range: ContentRange) -> Result<(), String> {
     let mut text = Vec::new();
-    encode::content_range(&mut text, range);
+    response_encoder::content_range(&mut text, range);
     response.field(b"Content-Range", &text, true)
 }
 
@@ -278,13 +278,13 @@ fn ranges_of(
     let mut parts = VecDeque::new();
     for range in ranges {
         let mut heading = Vec::new();
-        byteranges::write_heading(&mut heading, boundary, &type_line, *range, total);
+        multipart_byteranges::write_heading(&mut heading, boundary, &type_line, *range, total);
         parts.extend([FilePart::Text(heading), file(range)]);
     }
     let (mut end, mut media_type) = (Vec::new(), Vec::new());
-    byteranges::write_end(&mut end, boundary);
+    multipart_byteranges::write_end(&mut end, boundary);
     parts.push_back(FilePart::Text(end));
-    byteranges::write_type(&mut media_type, boundary);
+    multipart_byteranges::write_type(&mut media_type, boundary);
     response.field(b"Content-Type", &media_type, true)?;
     Ok(Some(parts))
 }
@@ -336,7 +336,7 @@ const SETTLED_AFTER_SECONDS: i64 = 2;
 /// Returns the field by which a browser stores the content under this name (RFC 6266). The name is
 /// made safe first.
 fn disposition(name: &[u8]) -> Vec<u8> {
-    let name = upload_name::safe(name);
+    let name = safe_file_name::safe(name);
     let plain = |c: char| matches!(c, ' '..='~') && !matches!(c, '"' | '\\' | '%');
     let ascii: String = name.chars().map(|c| if plain(c) { c } else { '_' }).collect();
     let mut text = format!("attachment; filename=\"{ascii}\"");

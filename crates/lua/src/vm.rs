@@ -2,53 +2,53 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `host` | the state of a VM outside of Lua, and the installation of all functions |
-//! | `registration` | `pinion.get`, `pinion.use` and others, which register handlers |
-//! | `requests`, `responses` | `req` and `res` |
-//! | `pending_work` | operations that functions have recorded for the owner of the VM |
+//! | `host_functions` | the state of a VM outside of Lua, and the installation of all functions |
+//! | `handler_registration` | `pinion.get`, `pinion.use` and others, which register handlers |
+//! | `request_head`, `response_head` | `req` and `res` |
+//! | `pending_operations` | operations that functions have recorded for the owner of the VM |
 //! | `background_work` | tasks that begin, wake and end, and schedules |
 //! | `request_content` | `req:body`, `req:form` and others |
 //! | `files`, `blocking_jobs` | files and passwords, on other threads |
 //! | `fetches`, `processes` | `pinion.fetch` and `pinion.process` |
 //! | `store`, `store_reads`, `store_values` | `pinion.store` |
-//! | `messages`, `subscriptions` | `pinion.send`, `pinion.on` and `pinion.subscribe` |
+//! | `worker_messages`, `event_subscriptions` | `pinion.send`, `pinion.on` and `pinion.subscribe` |
 //! | `kept_values` | `pinion.keep` and `pinion.count` |
 //! | `sessions` | `pinion.session` |
-//! | `standalone` | a main script that runs as a program at the command line |
-//! | `written_text`, `written_pieces` | the output of a handler |
+//! | `command_line_script` | a main script that runs as a program at the command line |
+//! | `response_text`, `response_pieces` | the output of a handler |
 //! | `route_limits`, `limit_messages` | the limits of a route, and the messages of all limits |
-//! | `script_fault`, `task_faults` | errors for the author of a script |
+//! | `error_traceback`, `task_faults` | errors for the author of a script |
 //! | `function_origin`, `thrown_tables` | parts of these errors |
 //! | `garbage_collection` | how fast garbage is collected |
 
 mod background_work;
 mod blocking_jobs;
+mod command_line_script;
+mod error_traceback;
+mod event_subscriptions;
 mod fetches;
 mod files;
 mod function_origin;
 mod garbage_collection;
-mod host;
+mod handler_registration;
+mod host_functions;
 mod kept_values;
 mod limit_messages;
-mod messages;
-mod pending_work;
+mod pending_operations;
 mod processes;
-mod registration;
 mod request_content;
-mod requests;
-mod responses;
+mod request_head;
+mod response_head;
+mod response_pieces;
+mod response_text;
 mod route_limits;
-mod script_fault;
 mod sessions;
-mod standalone;
 mod store;
 mod store_reads;
 mod store_values;
-mod subscriptions;
 mod task_faults;
 mod thrown_tables;
-mod written_pieces;
-mod written_text;
+mod worker_messages;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -60,34 +60,34 @@ use mlua::{Error, Function, IntoLuaMulti, Lua, Thread as Coroutine};
 use pinion_engine::clock::Now;
 use pinion_jobs::byte_quota::ByteQuota;
 
-use crate::call_depth;
 use crate::cpu_watchdog::{self, CpuWatchdog};
 use crate::limits::{CACHED_MEMORY_PARTS, IDLE_COROUTINES_MAX};
+use crate::native_stack_depth;
 use crate::pages;
 use crate::pattern::limits::DEFAULT_STEPS;
 use crate::pattern::{self, StepsLeft};
-use crate::problem::ScriptProblem;
-use crate::program::SiteProgram;
 use crate::require;
 use crate::router::Router;
 use crate::sandbox;
+use crate::script_load_error::ScriptProblem;
 use crate::script_quotas::Allowance;
-use crate::site::{ScriptSite, WorkerSite};
+use crate::shared_site_state::{ScriptSite, WorkerSite};
+use crate::site_program::SiteProgram;
 use crate::source_names::Sources;
 use crate::task::{TaskBudget, TaskId, Tasks};
-use crate::unconfined;
+use crate::unsandboxed_vm;
+pub(crate) use error_traceback::ScriptFault;
+use error_traceback::{OURS, TRACE, place};
+pub(crate) use event_subscriptions::EndingReason;
 pub(crate) use function_origin::{FunctionOrigin, HandlerId};
 use garbage_collection::CollectorPace;
-pub(crate) use host::{Handler, Host, harmless, relaxed};
+pub(crate) use host_functions::{Handler, Host, harmless, relaxed};
 pub(crate) use limit_messages::{
     TimeLimitKind, background_time, background_wall_ms, replaced, time,
 };
+pub(crate) use response_pieces::{PieceList, WrittenPieces, in_memory};
+pub(crate) use response_text::WrittenText;
 use route_limits::RouteLimits;
-pub(crate) use script_fault::ScriptFault;
-use script_fault::{OURS, TRACE, place};
-pub(crate) use subscriptions::EndingReason;
-pub(crate) use written_pieces::{PieceList, WrittenPieces, in_memory};
-pub(crate) use written_text::WrittenText;
 
 /// A VM with a script, the routes it has registered, and its coroutines.
 pub(crate) struct Vm {
@@ -179,7 +179,7 @@ impl Vm {
     ) -> Result<Self, ScriptProblem> {
         let trouble = |error: Error| ScriptProblem::new(&error);
         let allowance = program.allowance().fitted(place.memory());
-        let opened = if allowance.is_unsafe { unconfined::open() } else { sandbox::open() };
+        let opened = if allowance.is_unsafe { unsandboxed_vm::open() } else { sandbox::open() };
         let lua = opened.map_err(trouble)?;
         let host = Rc::new(Host::new(now));
         {
@@ -195,9 +195,10 @@ impl Vm {
         pattern::install(&lua, &steps).map_err(trouble)?;
         let extras = program
             .arguments()
-            .map(|arguments| standalone::extras(&lua, program.name(), arguments));
+            .map(|arguments| command_line_script::extras(&lua, program.name(), arguments));
         let extras = extras.transpose().map_err(trouble)?;
-        let (strand, parts) = host::install(&lua, &host, extras.as_ref()).map_err(trouble)?;
+        let (strand, parts) =
+            host_functions::install(&lua, &host, extras.as_ref()).map_err(trouble)?;
         require::install(&lua, program).map_err(trouble)?;
         let maker = if program.pages().is_empty() {
             None
@@ -386,9 +387,9 @@ impl Vm {
         let _unlimited = self.lua.set_memory_limit(limit.max(1));
         self.steps.set(left.steps);
         self.host.work.current.set(id);
-        call_depth::begin();
+        native_stack_depth::begin();
         watchdog.begin(coroutine, left.cpu);
-        let outcome = coroutine.resume::<host::Yielded>(values);
+        let outcome = coroutine.resume::<host_functions::Yielded>(values);
         let spent = watchdog.end();
         self.host.work.current.set(TaskId::NONE);
         let _limited = self.lua.set_memory_limit(0);

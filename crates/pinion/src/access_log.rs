@@ -10,8 +10,8 @@
 //! Lines of one worker are in the order of its responses; lines of several workers may be out of
 //! order by the time the thread lets records gather (50 ms).
 
-mod bell;
 mod format;
+mod log_thread_wakeup;
 mod open_logs;
 mod output;
 mod record;
@@ -24,7 +24,7 @@ pub(crate) use record::example;
 pub(crate) use record::{LogRecord, LoggedPeer, Text};
 pub(crate) use ring::RING_BYTES;
 
-use bell::Bell;
+use log_thread_wakeup::Bell;
 use pinion_engine::stderr;
 use ring::Ring;
 use std::io;

@@ -1,10 +1,10 @@
 //! An archive on the disk, open for looking into.
 
 use crate::failure::Failure;
-use crate::source;
+use crate::served_source;
 use anyhow::{Context as _, anyhow};
 use pinion_archive::{Archive, Damage, Layout};
-use pinion_engine::mapping::{self, Mapping};
+use pinion_engine::file_mapping::{self, Mapping};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use std::fs::File;
@@ -54,7 +54,7 @@ impl ArchiveFile {
 /// [`Failure::Failed`] that names the file and why it cannot be one.
 pub(crate) fn map(path: &Path) -> Result<Mapping, Failure> {
     // A file that is truncated while it is read shows as damage instead of ending the program.
-    mapping::guard_lost_pages().context("cannot watch over mapped files")?;
+    file_mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let mapping = Mapping::new(open(path)?, Vec::new());
     Ok(mapping.with_context(|| format!("cannot map {}", path.display()))?)
 }
@@ -76,7 +76,7 @@ pub(crate) fn open(path: &Path) -> Result<File, Failure> {
             return Err(is_no_file().into());
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let remark = source::unexpanded(path);
+            let remark = served_source::unexpanded(path);
             return Err(
                 anyhow!("{shown} does not exist; give the path of an archive{remark}").into()
             );

@@ -1,8 +1,8 @@
 //! The flags about content as the build room takes them.
 
-use crate::calendar;
 use crate::failure::Failure;
 use crate::settings::BuildSettings;
+use crate::timestamp_format;
 use anyhow::anyhow;
 use pinion_builder::{BuildError, Occupant, Options};
 use pinion_http::date::UnixSeconds;
@@ -16,7 +16,7 @@ pub(crate) fn options(
     content: &BuildSettings,
     defaults: fn(UnixSeconds) -> Options,
 ) -> Result<Options, Failure> {
-    let defaults = defaults(calendar::unix_seconds(SystemTime::now()));
+    let defaults = defaults(timestamp_format::unix_seconds(SystemTime::now()));
     Ok(Options {
         codings: content.codings.clone().unwrap_or(defaults.codings),
         codings_for: content.codings_for.clone(),

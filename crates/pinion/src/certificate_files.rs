@@ -1,14 +1,13 @@
 //! A certificate and its key, as files. A mistake in them is reported in one line that names the
 //! file.
 
-mod foreign;
+mod wrong_file_kind;
 
-use crate::calendar;
 use crate::failure::Failure;
 use crate::regular_file;
 use crate::settings::{CanonicalHost, CertificateFiles};
 use crate::terminal::counted;
-use foreign::Role;
+use crate::timestamp_format;
 use pinion_engine::tls::certificate::{Certificate, CertificateError, CertificateName};
 use pinion_engine::tls::config::{ClientAuthorities, TlsError};
 use std::error::Error;
@@ -17,6 +16,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use wrong_file_kind::Role;
 
 /// MiB of a file: the authorities of a whole browser have a quarter of it.
 const PEM_MAX_MIB: u64 = 1;
@@ -49,10 +49,10 @@ impl CertificateFiles {
             let mut bad = self.blamed(&error);
             let foreign = match error {
                 CertificateError::NoCertificate => {
-                    foreign::what_it_is(&self.cert, &chain, Role::Certificate)
+                    wrong_file_kind::what_it_is(&self.cert, &chain, Role::Certificate)
                 }
                 CertificateError::NoKey if !is_one => {
-                    foreign::what_it_is(&self.key, &key, Role::Key)
+                    wrong_file_kind::what_it_is(&self.key, &key, Role::Key)
                 }
                 _ => None,
             };
@@ -78,14 +78,14 @@ impl CertificateFiles {
     }
 
     fn warning(&self, certificate: &Certificate) -> Option<String> {
-        let now = calendar::unix_seconds(SystemTime::now());
+        let now = timestamp_format::unix_seconds(SystemTime::now());
         let file = self.cert.display();
         if now > certificate.not_after() {
-            let date = calendar::rfc3339(certificate.not_after());
+            let date = timestamp_format::rfc3339(certificate.not_after());
             return Some(format!("{file}: the certificate expired on {date}; clients refuse it"));
         }
         if now < certificate.not_before() {
-            let date = calendar::rfc3339(certificate.not_before());
+            let date = timestamp_format::rfc3339(certificate.not_before());
             return Some(format!(
                 "{file}: the certificate is not valid before {date}; clients refuse it until then"
             ));
@@ -102,12 +102,13 @@ impl CertificateFiles {
     /// Returns the warning that the certificate ends soon, so that an operator knows it before
     /// clients notice.
     pub(crate) fn expiry_warning(&self, certificate: &Certificate) -> Option<String> {
-        let left_seconds = certificate.not_after() - calendar::unix_seconds(SystemTime::now());
+        let left_seconds =
+            certificate.not_after() - timestamp_format::unix_seconds(SystemTime::now());
         (0..EXPIRES_SOON_SECONDS).contains(&left_seconds).then(|| {
             format!(
                 "{}: the certificate expires on {}, in {}; see that it is renewed",
                 self.cert.display(),
-                calendar::rfc3339(certificate.not_after()),
+                timestamp_format::rfc3339(certificate.not_after()),
                 counted((left_seconds / DAY_SECONDS) as u64, "day"),
             )
         })
@@ -169,7 +170,7 @@ pub(crate) fn client_authorities(file: &Path) -> Result<ClientAuthorities, BadFi
     ClientAuthorities::from_pem(&pem).map_err(|error| {
         let foreign = match error {
             TlsError::Authorities(CertificateError::NoCertificate) => {
-                foreign::what_it_is(file, &pem, Role::Certificate)
+                wrong_file_kind::what_it_is(file, &pem, Role::Certificate)
             }
             _ => None,
         };

@@ -1,16 +1,16 @@
 //! Reads the command line: clap is filled from the directive table, and an error that clap finds
 //! becomes one line.
 
-mod explain;
-mod habits;
+mod argument_error_advice;
+mod other_server_commands;
 
 use crate::directives::group::grouped;
-use crate::directives::verb_notes::{self, ManualSection};
+use crate::directives::manual_sections::{self, ManualSection};
 use crate::directives::verb_wording::{Wording, push_sentences};
 use crate::directives::verbs::{self, Verb, VerbRow};
 use crate::directives::{self, Default, Directive, Kind};
 use crate::failure::Failure;
-use crate::written::Low;
+use crate::raw_settings::Low;
 use clap::builder::ValueParser;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -43,14 +43,16 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<ParsedC
         {
             return Ok(ParsedCommand::Help(error));
         }
-        Err(error) => return Err(Failure::usage(explain::explain(&error, &arguments))),
+        Err(error) => {
+            return Err(Failure::usage(argument_error_advice::explain(&error, &arguments)));
+        }
     };
     match matches.remove_subcommand() {
         Some((name, matches)) => match Verb::named(&name) {
             Some(verb) => Ok(ParsedCommand::Run(low(verb, &matches))),
-            None => Err(Failure::usage(explain::no_verb())),
+            None => Err(Failure::usage(argument_error_advice::no_verb())),
         },
-        None => Err(Failure::usage(explain::no_verb())),
+        None => Err(Failure::usage(argument_error_advice::no_verb())),
     }
 }
 
@@ -139,7 +141,10 @@ pub(crate) fn command() -> Command {
         .disable_help_subcommand(true)
         .subcommands(verbs::ALL.iter().map(verb_command))
         .after_help(FIRST_STEP)
-        .after_long_help(format!("{FIRST_STEP}\n\n{}", written(verb_notes::program_sections())))
+        .after_long_help(format!(
+            "{FIRST_STEP}\n\n{}",
+            written(manual_sections::program_sections())
+        ))
 }
 
 /// The end of the short help of the program.
@@ -163,7 +168,7 @@ fn verb_command(verb: &VerbRow) -> Command {
         }
         command = command.arg(argument.value_parser(ValueParser::os_string()));
     }
-    let command = command.after_long_help(written(verb_notes::sections(verb.verb)));
+    let command = command.after_long_help(written(manual_sections::sections(verb.verb)));
     let flags = grouped(verb.verb).flat_map(|(group, rows)| {
         rows.into_iter().map(move |row| flag(row, verb.verb).help_heading(group.title()))
     });

@@ -3,34 +3,34 @@
 //! | Module | Step |
 //! |---|---|
 //! | [`fault`] | a fault, with file, line and column |
-//! | [`syntax`] | errors of the TOML parser → the right form to write; pure |
+//! | [`syntax_errors`] | errors of the TOML parser → the right form to write; pure |
 //! | [`tables`] | text → tables of texts, each checked by its row of the directive table; pure |
-//! | [`clash`] | contradictions between tables; pure |
-//! | [`mounts`] | the mounts of a site, each alone and all together |
-//! | [`mod@load`] | file and flags → the parts of a [`ServerPlan`](crate::plan::ServerPlan) |
-//! | [`mod@examine`] | a look at everything that the file names |
-//! | [`access_logs`] | access logs that contradict each other |
-//! | [`live_links`] | links in folders that are read for each request |
-//! | [`password_files`] | files with the passwords of users |
-//! | [`nearest`] | the name that was meant |
+//! | [`table_conflicts`] | contradictions between tables; pure |
+//! | [`mount_checks`] | the mounts of a site, each alone and all together |
+//! | [`server_plan_builder`] | file and flags → a [`ServerPlan`](crate::plan::ServerPlan) |
+//! | [`preflight_check`] | a look at everything that the file names |
+//! | [`access_log_conflicts`] | access logs that contradict each other |
+//! | [`live_folder_symlinks`] | links in folders that are read for each request |
+//! | [`password_file_checks`] | files with the passwords of users |
+//! | [`name_suggestion`] | the name that was meant |
 //!
 //! Everything that is wrong is found in one go: no step ends at the first fault.
 
-mod access_logs;
-mod clash;
-mod examine;
+mod access_log_conflicts;
 mod fault;
-mod live_links;
-mod load;
-mod mounts;
-pub(crate) mod nearest;
+mod live_folder_symlinks;
+mod mount_checks;
+pub(crate) mod name_suggestion;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod oracle;
-mod password_files;
-mod syntax;
+mod password_file_checks;
+mod preflight_check;
+mod server_plan_builder;
+mod syntax_errors;
+mod table_conflicts;
 mod tables;
 
-pub(crate) use access_logs::real_path;
-pub(crate) use examine::{Said, examine, examine_archive, examine_folder, of_code};
+pub(crate) use access_log_conflicts::real_path;
 pub(crate) use fault::{ConfigFault, TextPlace};
-pub(crate) use load::{load, parse};
+pub(crate) use preflight_check::{Said, examine, examine_archive, examine_folder, of_code};
+pub(crate) use server_plan_builder::{load, parse};

@@ -6,36 +6,37 @@
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`lua`] (how its
 //! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has), [`proxy`]
 //! and [`mount`] (which paths other servers respond to), `cgi` (CGI scripts that flags name), `php`
-//! (PHP that the server starts), [`access`] (who may request what) and [`program`] (which programs
-//! it keeps running). The tables of the keys are in [`mod@file`], the headings above flags in
-//! [`mod@group`]. The texts of a flag that differ under one verb are in [`verb_wording`]. Examples
-//! and the like, which follow the flags in the help, are in [`verb_notes`].
+//! (PHP that the server starts), [`access`] (who may request what) and [`supervised_program`]
+//! (which programs it keeps running). The tables of the keys are in [`config_file_tables`], the
+//! headings above flags in [`mod@group`]. The texts of a flag that differ under one verb are in
+//! [`verb_wording`]. Examples and the like, which follow the flags in the help, are in
+//! [`manual_sections`].
 
 mod access;
 pub(crate) mod build;
 mod cgi;
 pub(crate) mod command_flags;
-mod fetch;
-pub(crate) mod file;
+pub(crate) mod config_file_tables;
 pub(crate) mod group;
 pub(crate) mod lua;
+pub(crate) mod manual_sections;
 mod mount;
 mod php;
-mod program;
 pub(crate) mod proxy;
 pub(crate) mod python;
 #[cfg(test)]
-mod reference;
+mod reference_pages;
+mod script_access;
 pub(crate) mod serve;
 pub(crate) mod site;
 mod store;
+mod supervised_program;
 pub(crate) mod tls;
-pub(crate) mod verb_notes;
 pub(crate) mod verb_wording;
 pub(crate) mod verbs;
 pub(crate) mod why;
 
-use file::Key;
+use config_file_tables::Key;
 use group::DirectiveGroup;
 use pinion_spawner::limits::NAME_MAX_BYTES;
 use verbs::Verb;
@@ -126,7 +127,7 @@ pub(crate) enum Kind {
     Glob,
     /// A pattern for paths and the codings of the paths that it matches: `*.svg=br:11`.
     GlobCodings,
-    /// A host, or `*.` and a host ([`pinion_site::hosts`]).
+    /// A host, or `*.` and a host ([`pinion_site::host_selection`]).
     Host,
     /// How long browsers are to remember something, or `off` (RFC 6797).
     Hsts,
@@ -254,10 +255,10 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
         .chain(python::ROWS)
         .chain(lua::ROWS)
         .chain(php::ROWS)
-        .chain(fetch::ROWS)
+        .chain(script_access::ROWS)
         .chain(tls::ROWS)
         .chain(store::ROWS);
-    let served = served.chain(mount::ROWS).chain(access::ROWS).chain(program::ROWS);
+    let served = served.chain(mount::ROWS).chain(access::ROWS).chain(supervised_program::ROWS);
     served.chain(build::ROWS).chain(command_flags::ROWS).chain(why::ROWS)
 }
 
@@ -434,7 +435,7 @@ impl Directive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values;
+    use crate::directive_value_parsers;
 
     #[test]
     fn names_are_spelled_alike_and_stand_once() {
@@ -487,7 +488,11 @@ mod tests {
             let is_switch = is_off || (row.is_switch() && is_automatic);
             assert_eq!(is_switch, row.is_switch(), "{}", row.name);
             if let Default::Value(text) = row.default {
-                assert!(values::check(&row.kind, text).is_ok(), "{}: {text}", row.name);
+                assert!(
+                    directive_value_parsers::check(&row.kind, text).is_ok(),
+                    "{}: {text}",
+                    row.name
+                );
             }
         }
     }

@@ -11,25 +11,25 @@
 //! | `listener` | the listener that a client connects to, and the fields of its responses |
 //! | `sites` | the sites: of a plan, or those that a server serves |
 //! | `response` | the steps before and after the sites: hosts, scripts, errors |
-//! | `recorder`, `steps` | the steps of a look-up, recorded and in words |
+//! | `lookup_recorder`, `lookup_steps` | the steps of a look-up, recorded and in words |
 //! | `rule_lines` | the lines that rules are written in |
-//! | `headers` | where each header comes from |
+//! | `header_origins` | where each header comes from |
 //! | `explanation` | the document |
 
 pub(crate) mod explanation;
-mod headers;
+mod header_origins;
 mod listener;
-mod recorder;
+mod lookup_recorder;
+mod lookup_steps;
 pub(crate) mod request;
 mod response;
 mod rule_lines;
 pub(crate) mod server_settings;
 mod sites;
-mod steps;
 
 use crate::failure::Failure;
 use crate::plan::ServerPlan;
-use crate::server::published::Published;
+use crate::server::site_roster::Published;
 use explanation::Explanation;
 use request::WhyRequest;
 use server_settings::ServerSettings;

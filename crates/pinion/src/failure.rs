@@ -5,7 +5,7 @@ use crate::config::ConfigFault;
 use crate::terminal::counted;
 use pinion_builder::{CodeError, FileProblem, RuleError};
 use pinion_engine::stderr;
-use pinion_lua::problem::ScriptProblem as LuaProblem;
+use pinion_lua::script_load_error::ScriptProblem as LuaProblem;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! An entry of an archive as the verbs show it.
 
-use crate::calendar;
+use crate::timestamp_format;
 use pinion_archive::layout::{
     ERROR_PREFIX, FALLBACK_PREFIX, FILE_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX,
 };
@@ -92,7 +92,7 @@ impl ListedEntry {
             kind,
             status: entry.status(),
             target: entry.target().map(text),
-            modified: entry.modified().map(calendar::rfc3339),
+            modified: entry.modified().map(timestamp_format::rfc3339),
             media_type: media_type.filter(|media_type| !media_type.is_empty()).map(text),
             previous: None,
             representations: entry.representations().map(|form| ListedForm::new(&form)).collect(),

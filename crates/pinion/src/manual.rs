@@ -3,9 +3,9 @@
 
 mod roff;
 
-use crate::directives::file::TABLES;
+use crate::directives::config_file_tables::TABLES;
 use crate::directives::group::grouped;
-use crate::directives::verb_notes::{self, ManualSection};
+use crate::directives::manual_sections::{self, ManualSection};
 use crate::directives::verb_wording::push_sentences;
 use crate::directives::verbs::{self, Verb, VerbRow};
 use crate::directives::{Default, Directive, Kind};
@@ -45,7 +45,7 @@ fn of_program() -> String {
     for verb in verbs::ALL {
         page.item(&format!("`{}`", synopsis(verb)), &format!("{}.", verb.brief));
     }
-    notes(&mut page, verb_notes::program_sections());
+    notes(&mut page, manual_sections::program_sections());
     let others = verbs::ALL.iter().map(|verb| (format!("pinion-{}", verb.name), 1));
     page.see_also(others.chain([(FILE.to_owned(), 5)]));
     page.text()
@@ -75,7 +75,7 @@ fn of_verb(verb: &VerbRow) -> String {
             .for_each(|row| page.item(&flag(row, verb.verb), &about_flag(row, verb.verb)));
     }
     page.item("`-h`, `--help`", "Show the flags; `--help` shows more than `-h`.");
-    notes(&mut page, verb_notes::sections(verb.verb));
+    notes(&mut page, manual_sections::sections(verb.verb));
     page.see_also([(PROGRAM.to_owned(), 1), (FILE.to_owned(), 5)]);
     page.text()
 }

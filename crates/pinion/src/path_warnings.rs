@@ -3,9 +3,9 @@
 
 use crate::config::real_path;
 use crate::failure::without_number;
+use crate::served_source::ServedSource;
 use crate::server::mounts::Mount;
 use crate::settings::LogTarget;
-use crate::source::ServedSource;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;

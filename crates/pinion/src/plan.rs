@@ -3,9 +3,9 @@
 
 use crate::config::{self, ConfigFault};
 use crate::failure::Failure;
+use crate::raw_settings::Low;
+use crate::served_source::{self, FoundSource, ServedSource};
 use crate::settings::{CONTENT_FLAGS, Serve, SiteSettings, php_wish, without_effect};
-use crate::source::{self, FoundSource, ServedSource};
-use crate::written::Low;
 use pinion_spawner::start_table::ProgramStart;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ impl ServerPlan {
         let upstream = ServedSource::of_proxy(&serve.low).filter(|_| serve.path.is_none());
         let found = match upstream {
             Some(upstream) => Ok(FoundSource::Site(upstream)),
-            None => source::find(serve.path.as_deref()),
+            None => served_source::find(serve.path.as_deref()),
         };
         let source = match found {
             Ok(FoundSource::Configuration(path)) => {

@@ -18,7 +18,7 @@
 //! | [`history`] | the log, and the order of rollbacks |
 //! | [`lock`] | one switch after the other |
 //! | [`release_switch`] | the switch itself |
-//! | [`served`] | whether a server has a release in use |
+//! | [`release_in_use`] | whether a server has a release in use |
 //! | [`release_location`] | a folder of this machine, or `ssh://` of another |
 //! | [`remote`] | the same verbs at the other end of ssh |
 //!
@@ -30,8 +30,8 @@ pub(crate) mod folder;
 pub(crate) mod history;
 pub(crate) mod id;
 mod lock;
+pub(crate) mod release_in_use;
 pub(crate) mod release_location;
 pub(crate) mod release_store;
 pub(crate) mod release_switch;
 pub(crate) mod remote;
-pub(crate) mod served;

@@ -1,10 +1,10 @@
 //! The certificate that the server makes itself when it is given none. It is kept, so that a client
 //! that trusts it need not be configured again.
 
-use crate::calendar;
 use crate::failure::Failure;
 use crate::settings::{CertificateFiles, SelfSignedKey};
-use crate::state;
+use crate::state_folder;
+use crate::timestamp_format;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::tls::certificate::Certificate;
 use rcgen::{
@@ -49,13 +49,13 @@ pub(crate) fn files(
     key: SelfSignedKey,
     given_state: Option<&Path>,
 ) -> Result<CertificateFiles, Failure> {
-    let state = state::folder(given_state)?;
-    state::make(&state, state::PRIVATE)?;
+    let state = state_folder::folder(given_state)?;
+    state_folder::make(&state, state_folder::PRIVATE)?;
     let folder = state.join("tls");
-    state::make(&folder, FOLDER_MODE)?;
+    state_folder::make(&folder, FOLDER_MODE)?;
     let shown = folder.display();
     let lock = File::open(&folder)
-        .map_err(|error| state::unusable(&format!("cannot open {shown}"), &error))?;
+        .map_err(|error| state_folder::unusable(&format!("cannot open {shown}"), &error))?;
     // Of two servers that start at the same time one makes it, and the other one finds it.
     flock(&lock, FlockOperation::LockExclusive).with_context(|| format!("cannot lock {shown}"))?;
     let file = folder.join(format!("self-signed-{}.pem", key.name()));
@@ -72,7 +72,7 @@ pub(crate) fn files(
     let cannot = || format!("cannot write {}", files.cert.display());
     let pem = make(key).context("cannot make a self-signed certificate")?;
     write(&folder, &lock, &files.cert, &pem, KEY_MODE)
-        .map_err(|error| state::unusable(&cannot(), &error))?;
+        .map_err(|error| state_folder::unusable(&cannot(), &error))?;
     publish(&folder, &lock, &files.cert)?;
     Ok(files)
 }
@@ -97,12 +97,12 @@ fn publish(folder: &Path, lock: &File, file: &Path) -> Result<(), Failure> {
     }
     let cannot = || format!("cannot write {}", public.display());
     write(folder, lock, &public, &certificate, PUBLIC_MODE)
-        .map_err(|error| state::unusable(&cannot(), &error))?;
+        .map_err(|error| state_folder::unusable(&cannot(), &error))?;
     Ok(())
 }
 
 fn is_valid_for_long(certificate: &Certificate) -> bool {
-    certificate.not_after() > calendar::unix_seconds(SystemTime::now() + RENEWED_BEFORE_END)
+    certificate.not_after() > timestamp_format::unix_seconds(SystemTime::now() + RENEWED_BEFORE_END)
 }
 
 /// Makes the key and the certificate, as one text.

@@ -4,50 +4,54 @@
 mod archive_verbs;
 mod build;
 mod cgi_flags;
+mod listeners_and_tls;
 mod live_folder;
 mod lua;
 mod mount;
 mod mount_cgi;
-mod mount_program;
+mod mount_fastcgi_scgi;
 mod mount_python;
 mod php;
 mod python_flags;
 mod python_project;
 mod releases;
 mod script_access;
-mod sent_folder;
+mod sendfile_folder;
 mod serve;
 mod site_access;
 mod store;
 mod supervised_program;
-mod tls;
 mod why;
 
+use crate::cidr_network::Network;
 use crate::control::protocol::ServerCommand;
+use crate::directive_value_parsers;
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive};
 use crate::failure::Failure;
-use crate::network::Network;
+use crate::raw_settings::Low;
 use crate::terminal::shown;
-use crate::values;
-use crate::written::Low;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 pub(crate) use archive_verbs::{Diff, Extract, Import};
 pub(crate) use build::{Build, BuildSettings, CONTENT_FLAGS, NamedSources};
 pub(crate) use cgi_flags::ScriptFolderFlag;
+pub(crate) use listeners_and_tls::{
+    AltSvc, CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind,
+    SelfSignedKey, Spoken, TlsSettings, without_effect,
+};
 pub(crate) use live_folder::{LiveFolder, LiveFolderLocation, live_folders};
 pub(crate) use lua::{LuaSettings, Run};
 pub(crate) use mount::{MountFault, mount, mount_with};
 pub(crate) use mount_cgi::CgiMount;
-pub(crate) use mount_program::SERVER_ROWS;
+pub(crate) use mount_fastcgi_scgi::SERVER_ROWS;
 pub(crate) use mount_python::{ProcessLimits, PythonMount, PythonSettings};
 pub(crate) use php::{INDEX as PHP_INDEX, PHP_ROWS, PhpSettings, php_wish};
 pub(crate) use python_flags::{FOUND_APPLICATION, PythonApplicationFlag};
 pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
-pub(crate) use sent_folder::SentFolder;
+pub(crate) use sendfile_folder::SentFolder;
 pub(crate) use serve::{
     ControlSetting, Dummy, HealthCheck, Io, LogFormat, LogTarget, MemoryMode, Serve, ServedContent,
     SiteSettings,
@@ -55,10 +59,6 @@ pub(crate) use serve::{
 pub(crate) use site_access::{AccessTable, SiteAccess, access_faults, access_tables_faults};
 pub(crate) use supervised_program::{
     ProgramFault, check_program_files, default_variables, supervised_program,
-};
-pub(crate) use tls::{
-    AltSvc, CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind,
-    SelfSignedKey, Spoken, TlsSettings, without_effect,
 };
 pub(crate) use why::{ExplainedServer, Why};
 
@@ -304,18 +304,18 @@ fn path_or_stdout(low: &Low, name: &str) -> Result<Option<LogTarget>, Failure> {
 /// below.
 fn number<N: TryFrom<u64>>(low: &Low, name: &'static str) -> Result<Option<N>, Failure> {
     single(low, name, |text| {
-        let value = values::number(&row(name).kind, text)?;
+        let value = directive_value_parsers::number(&row(name).kind, text)?;
         N::try_from(value).map_err(|_| format!("{value} is too large for this machine"))
     })
 }
 
 fn choice(low: &Low, name: &'static str) -> Result<&'static str, Failure> {
-    let word = single(low, name, |text| values::choice(&row(name).kind, text))?;
+    let word = single(low, name, |text| directive_value_parsers::choice(&row(name).kind, text))?;
     Ok(word.unwrap_or_default())
 }
 
 fn field_value(low: &Low, name: &'static str) -> Result<Option<String>, Failure> {
-    single(low, name, values::field_value)
+    single(low, name, directive_value_parsers::field_value)
 }
 
 /// Returns the one value of a flag: the written one, or else the row's default.
@@ -342,7 +342,9 @@ fn read<T>(
     parse: impl FnOnce(&str) -> Result<T, String>,
 ) -> Result<T, Failure> {
     let text = text.to_str().ok_or_else(|| "is not UTF-8".to_owned());
-    let value = text.and_then(|text| values::check(&row.kind, text).and_then(|()| parse(text)));
+    let value = text.and_then(|text| {
+        directive_value_parsers::check(&row.kind, text).and_then(|()| parse(text))
+    });
     value.map_err(|error| Failure::usage(format!("--{}: {error}", row.name)))
 }
 

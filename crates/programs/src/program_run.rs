@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use pinion_engine::address::Address;
-use pinion_spawner::request::CgiScript;
+use pinion_engine::exchange_address::Address;
+use pinion_spawner::worker_request::CgiScript;
 use rustix::net::RecvFlags;
 
 use crate::limits::{HELD_PIECE_BYTES, INPUT_BUFFER_BYTES, OUTPUT_BUFFER_BYTES};

@@ -11,15 +11,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pinion_spawner::connection::{RequestError, SpawnerConnection};
 use pinion_spawner::reply::{REPLY_BYTES, ReplyReader, SpawnerReply};
-use pinion_spawner::request::StartRequest;
-use pinion_spawner::spawner::ControlError;
+use pinion_spawner::spawner_handle::ControlError;
+use pinion_spawner::worker_connection::{RequestError, SpawnerConnection};
+use pinion_spawner::worker_request::StartRequest;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use crate::limits::{CLOSED_REPORT_DELAY_MS, SUPERVISOR_RETRY_MS};
-use crate::spawner_access::SpawnerAccess;
+use crate::spawner_connections::SpawnerAccess;
 use crate::supervisor::{ProgramStatus, SupervisedProgram, Supervisor, SupervisorOutput};
 
 /// The inbox through which other threads set the list of supervised programs. Clones share one

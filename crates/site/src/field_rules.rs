@@ -8,10 +8,10 @@
 
 use pinion_archive::limits::{PATH_MAX_BYTES, RULES_MAX, SHARED_VARIANT_MAX_BYTES};
 use pinion_archive::{Archive, FieldChange, FieldPattern, SharedBlock, ValuePart};
-use pinion_http::field_list;
+use pinion_http::joined_field_values;
 use pinion_http::limits::TARGET_MAX_BYTES;
-use pinion_http::request::RequestHead;
-use pinion_http::target::{PathError, decode_path};
+use pinion_http::request_head::RequestHead;
+use pinion_http::request_target::{PathError, decode_path};
 
 use crate::field_lines::{first_line, has_line, is, is_storing, may_be_stored, split_line};
 use crate::rule_target::write_captured;
@@ -218,7 +218,7 @@ impl FieldBuffers {
         let value = core::mem::take(&mut self.value);
         self.push(&value)?;
         self.value = value;
-        field_list::join(&mut self.lines, value_at, b"Vary", b"Accept");
+        joined_field_values::join(&mut self.lines, value_at, b"Vary", b"Accept");
         self.push(b"\r\n")
     }
 
@@ -361,7 +361,7 @@ impl FieldBuffers {
             line.value = self.lines.len();
             self.lines.extend_from_slice(&value);
         } else if line.is_there && joins {
-            field_list::join(&mut self.lines, line.value, name, &value);
+            joined_field_values::join(&mut self.lines, line.value, name, &value);
         } else {
             self.lines.truncate(line.value);
             self.lines.extend_from_slice(&value);

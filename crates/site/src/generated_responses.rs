@@ -1,13 +1,13 @@
 //! Responses without an entry: error pages and the response to OPTIONS.
 
 use pinion_archive::{Archive, ErrorPage, Role, SharedBlock};
+use pinion_http::error_page::{self, ErrorFormat, PageContent};
 use pinion_http::field::KnownField;
-use pinion_http::media::MediaType;
+use pinion_http::media_type::MediaType;
 use pinion_http::negotiate::preferred_error_format;
-use pinion_http::page::{self, ErrorFormat, PageContent};
 use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::RefusedRequest;
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 
 use crate::field_rules::{FieldSort, SentPage, append_decoded, append_path};
 use crate::request_buffers::{RequestBuffers, ResponseBuffers};
@@ -78,7 +78,7 @@ impl<'x> StoredErrorPage<'x> {
                 Self { status, fields: shared, body, built_in_type: None }
             }
             None => {
-                let PageContent { content_type, body } = page::page(status, error_format);
+                let PageContent { content_type, body } = error_page::page(status, error_format);
                 let built_in_type = Some(content_type);
                 Self { status, fields: generated_block(archive), body, built_in_type }
             }
@@ -297,5 +297,5 @@ pub fn generated_fields<'x>(archive: &Archive<'x>) -> SharedFields<'x> {
 
 pub(crate) fn generated_block<'x>(archive: &Archive<'x>) -> SharedBlock<'x> {
     let shared = archive.shared_for(Role::Generated);
-    shared.unwrap_or_else(|| SharedBlock::of_lines(page::BUILT_IN_FIELDS, b"", 0))
+    shared.unwrap_or_else(|| SharedBlock::of_lines(error_page::BUILT_IN_FIELDS, b"", 0))
 }

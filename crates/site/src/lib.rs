@@ -1,10 +1,10 @@
 //! Computes the response to a request: archive and request head in, prepared response out.
 //!
 //! **In:** an [`Archive`](pinion_archive::Archive), a
-//! [`RequestHead`](pinion_http::request::RequestHead) of any protocol, the time, and buffers that
-//! are reused between requests. **Out:** a [`Prepared`](pinion_http::prepared_response::Prepared)
-//! that borrows from all of these. It does no I/O, reads no clock, and allocates nothing once the
-//! buffers have grown.
+//! [`RequestHead`](pinion_http::request_head::RequestHead) of any protocol, the time, and buffers
+//! that are reused between requests. **Out:** a
+//! [`Prepared`](pinion_http::prepared_response::Prepared) that borrows from all of these. It does
+//! no I/O, reads no clock, and allocates nothing once the buffers have grown.
 //!
 //! | Module | Decides |
 //! |---|---|
@@ -18,8 +18,8 @@
 //! | [`live_file`] | a file that is no part of the archive, with the fields of the site |
 //! | `redirect_location` | the location of a redirect |
 //! | `generated_responses` | the responses without an entry: error pages, OPTIONS |
-//! | [`hosts`] | which of several sites a request is for |
-//! | [`trace`] | the steps of a lookup, for a caller that explains a response |
+//! | [`host_selection`] | which of several sites a request is for |
+//! | [`lookup_trace`] | the steps of a lookup, for a caller that explains a response |
 //! | `request_buffers` | [`RequestBuffers`] and [`Pieces`], the buffers of a request |
 #![forbid(unsafe_code)]
 
@@ -27,8 +27,9 @@ mod field_lines;
 mod field_rules;
 mod form_urlencoded;
 mod generated_responses;
-pub mod hosts;
+pub mod host_selection;
 pub mod live_file;
+pub mod lookup_trace;
 mod multipart_ranges;
 mod redirect_location;
 mod request_buffers;
@@ -37,7 +38,6 @@ mod resource_response;
 mod response;
 mod rule_matching;
 mod rule_target;
-pub mod trace;
 
 pub use generated_responses::{
     ErrorPageSource, ErrorResponse, error_for, error_in_format_for, error_page_at,

@@ -7,8 +7,8 @@ use pinion_http::conditional::Validators;
 use pinion_http::date::UnixSeconds;
 use pinion_http::method::Method;
 use pinion_http::prepared_response::{ExternalRange, Prepared};
-use pinion_http::request::RequestHead;
-use pinion_http::target::{escape, is_path_byte};
+use pinion_http::request_head::RequestHead;
+use pinion_http::request_target::{escape, is_path_byte};
 
 use crate::generated_responses::{self, generated_block};
 use crate::request_buffers::{Pieces, RequestBuffers, ResponseBuffers};

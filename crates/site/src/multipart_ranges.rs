@@ -2,8 +2,8 @@
 
 use core::ops::Range;
 
-use pinion_http::byteranges;
 use pinion_http::limits::RANGES_MAX;
+use pinion_http::multipart_byteranges;
 use pinion_http::prepared_response::{Piece, Prepared, PreparedBody};
 use pinion_http::range::ByteRange;
 
@@ -24,18 +24,24 @@ pub(crate) fn response<'x>(
 ) -> Prepared<'x> {
     text.clear();
     let (boundary, total) = (selected.boundary, selected.bytes);
-    byteranges::write_type(text, boundary);
+    multipart_byteranges::write_type(text, boundary);
     let type_end = text.len();
     let mut headings: [Range<usize>; RANGES_MAX] = core::array::from_fn(|_| 0..0);
     let mut content_length = 0;
     for (heading, range) in headings.iter_mut().zip(ranges) {
         let start = text.len();
-        byteranges::write_heading(text, boundary, selected.shared.type_line(), *range, total);
+        multipart_byteranges::write_heading(
+            text,
+            boundary,
+            selected.shared.type_line(),
+            *range,
+            total,
+        );
         *heading = start..text.len();
         content_length += heading.len() as u64 + range.bytes();
     }
     let end = text.len();
-    byteranges::write_end(text, boundary);
+    multipart_byteranges::write_end(text, boundary);
     content_length += (text.len() - end) as u64;
 
     let text: &'x [u8] = text;

@@ -1,7 +1,7 @@
 //! The locations of redirects.
 
 use pinion_http::prepared_response::Location;
-use pinion_http::target::{escape, is_path_byte, is_uri_byte};
+use pinion_http::request_target::{escape, is_path_byte, is_uri_byte};
 
 /// Writes a decoded path as the path of a URI reference, with a `slash` at its end if requested.
 /// Returns false if it would read as another reference: `//name` is the name of another host (RFC

@@ -17,14 +17,14 @@ use pinion_archive::{Archive, Damage, EntryKind, Rule, Scratch, TargetPart};
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate;
-use pinion_http::request::RequestHead;
-use pinion_http::target::PathError;
+use pinion_http::request_head::RequestHead;
+use pinion_http::request_target::PathError;
 
+use crate::lookup_trace::{LookupOutcome, LookupStep, SinglePage, Sought, Trace};
 use crate::redirect_location;
 use crate::request_buffers::RequestBuffers;
 use crate::rule_matching::{self, RuleCaptures, RuleInput};
 use crate::rule_target;
-use crate::trace::{LookupOutcome, LookupStep, SinglePage, Sought, Trace};
 
 /// Looks the path of a request up.
 ///
@@ -90,7 +90,8 @@ pub fn has_rule_before_files(
         return false;
     }
     let (asked, mut captures) = (RuleInput::new(path, head), RuleCaptures::NONE);
-    let rule = rule_matching::first(archive.rules(), &asked, &mut captures, crate::trace::Untraced);
+    let rule =
+        rule_matching::first(archive.rules(), &asked, &mut captures, crate::lookup_trace::Untraced);
     rule.is_some_and(|rule| rule.is_forced())
 }
 

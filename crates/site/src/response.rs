@@ -2,19 +2,19 @@
 
 use pinion_archive::{Archive, Damage, Entry, EntryKind, Role};
 use pinion_http::date::UnixSeconds;
+use pinion_http::error_page::ErrorFormat;
 use pinion_http::method::Method;
-use pinion_http::page::ErrorFormat;
 use pinion_http::prepared_response::{Location, Prepared, SharedFields};
-use pinion_http::request::RequestHead;
-use pinion_http::target::Form;
+use pinion_http::request_head::RequestHead;
+use pinion_http::request_target::Form;
 
 use crate::field_rules::{FieldSort, SentPage};
 use crate::generated_responses;
+use crate::lookup_trace::{LookupOutcome, LookupStep, Trace, Untraced};
 use crate::redirect_location;
 use crate::request_buffers::{Pieces, RequestBuffers, ResponseBuffers};
 use crate::resolve::resolve;
 use crate::resource_response;
-use crate::trace::{LookupOutcome, LookupStep, Trace, Untraced};
 
 /// The inputs of a lookup and of the response to it.
 #[derive(Clone, Copy)]

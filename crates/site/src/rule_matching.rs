@@ -4,10 +4,10 @@
 use pinion_archive::limits::RULE_CAPTURES_MAX;
 use pinion_archive::{QueryValue, Rule, Rules, path_matches};
 use pinion_http::host;
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 
 use crate::form_urlencoded;
-use crate::trace::{LookupStep, RuleMatch, Trace};
+use crate::lookup_trace::{LookupStep, RuleMatch, Trace};
 
 /// The parts of a request that rules match.
 #[derive(Clone, Copy)]

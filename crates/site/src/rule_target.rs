@@ -2,7 +2,7 @@
 
 use pinion_archive::limits::PATH_MAX_BYTES;
 use pinion_archive::{Rule, TargetPart};
-use pinion_http::target::{escape, is_path_byte, is_uri_byte};
+use pinion_http::request_target::{escape, is_path_byte, is_uri_byte};
 
 use crate::form_urlencoded;
 use crate::rule_matching::{RuleCapture, RuleCaptures};

@@ -13,11 +13,11 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 use std::{env, fs, mem, ptr};
 
-use pinion_spawner::connection::{SpawnerConnection, stream_sockets};
 use pinion_spawner::reply::{REPLY_BYTES, SpawnerReply};
-use pinion_spawner::request::{CgiScript, StartRequest};
-use pinion_spawner::spawner::{CgroupUse, Spawner};
+use pinion_spawner::spawner_handle::{CgroupUse, Spawner};
 use pinion_spawner::start_table::{Identity, ProgramKind, ProgramStart, StartTable};
+use pinion_spawner::worker_connection::{SpawnerConnection, stream_sockets};
+use pinion_spawner::worker_request::{CgiScript, StartRequest};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::geteuid;
 

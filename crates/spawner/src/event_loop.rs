@@ -19,7 +19,7 @@ use rustix::process::{
 
 use crate::cgi_variables::{is_cgi_variable, variables};
 use crate::cgroups::{CgroupTree, Cgroups};
-use crate::control::ControlReply;
+use crate::control_codec::ControlReply;
 use crate::descendants::ChildrenList;
 use crate::exec_plan::PreparedStart;
 use crate::fork_exec::{SharedStack, exit, try_clone_into};

@@ -1,13 +1,13 @@
 //! The spawner: a process that starts the programs of a server.
 //!
-//! A server that starts programs forks the spawner before it has any thread ([`spawner`]). The
-//! spawner starts the programs of a fixed table ([`start_table`]), reads their standard error, and
-//! kills all processes that a program leaves behind when it ends. A worker of the server has a
-//! connection to the spawner ([`connection`]); it sends the number of a row of the table, arguments
-//! if the row allows them, and sockets that become standard input and output. Paths, users and
-//! environment never come from a worker, so the spawner may have more privileges than the workers.
-//! CGI scripts are the exception: for them a worker names a file below the folder of the row, and
-//! the variables that CGI defines ([`cgi_variables`]).
+//! A server that starts programs forks the spawner before it has any thread ([`spawner_handle`]).
+//! The spawner starts the programs of a fixed table ([`start_table`]), reads their standard error,
+//! and kills all processes that a program leaves behind when it ends. A worker of the server has a
+//! connection to the spawner ([`worker_connection`]); it sends the number of a row of the table,
+//! arguments if the row allows them, and sockets that become standard input and output. Paths,
+//! users and environment never come from a worker, so the spawner may have more privileges than the
+//! workers. CGI scripts are the exception: for them a worker names a file below the folder of the
+//! row, and the variables that CGI defines ([`cgi_variables`]).
 //!
 //! The crate knows neither HTTP nor the engine. Apart from the two files with `unsafe` code it
 //! calls the system by way of `rustix`.
@@ -17,15 +17,15 @@
 //! | [`start_table`] | the programs that may be started, with their settings |
 //! | [`table_check`] | checks a table before it is used |
 //! | [`accounts`] | numbers of users and groups by their names |
-//! | [`spawner`] | the server's side: forks the spawner, connects workers, replaces the table |
-//! | [`connection`] | a worker's side: sends requests, reads answers |
-//! | [`request`] | requests of workers as bytes |
+//! | [`spawner_handle`] | the server's side: starts the spawner, connects workers |
+//! | [`worker_connection`] | a worker's side: sends requests, reads answers |
+//! | [`worker_request`] | requests of workers as bytes |
 //! | [`cgi_variables`] | the variables that workers may set for CGI scripts |
 //! | [`reply`] | answers to workers as bytes, all of one size |
-//! | `control` | requests of the server as bytes |
+//! | `control_codec` | requests of the server as bytes |
 //! | `table_codec` | a row of the table as bytes |
 //! | `byte_codec` | numbers and texts as bytes |
-//! | `records` | records with descriptors over a socket |
+//! | `seqpacket_socket` | records with descriptors over a socket |
 //! | `event_loop` | the loop of the spawner: waits, expires deadlines, ends |
 //! | `server_requests` | handles requests of the server: connections, tables |
 //! | `worker_requests` | reads requests of workers, sends answers |
@@ -47,8 +47,7 @@ pub mod accounts;
 mod byte_codec;
 pub mod cgi_variables;
 mod cgroups;
-pub mod connection;
-mod control;
+mod control_codec;
 mod descendants;
 mod end_program;
 mod event_loop;
@@ -58,17 +57,18 @@ pub mod limits;
 mod log_output;
 mod process_state;
 mod program;
-mod records;
 pub mod reply;
-pub mod request;
 mod script_lookup;
+mod seqpacket_socket;
 mod server_requests;
-pub mod spawner;
+pub mod spawner_handle;
 mod start_program;
 pub mod start_table;
 mod stderr_lines;
 pub mod table_check;
 mod table_codec;
+pub mod worker_connection;
+pub mod worker_request;
 mod worker_requests;
 
 pub use stderr_lines::{LineBucket, escape};

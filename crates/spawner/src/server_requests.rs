@@ -7,10 +7,10 @@ use std::rc::Rc;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
-use crate::control::{ControlReply, ControlRequest};
+use crate::control_codec::{ControlReply, ControlRequest};
 use crate::event_loop::{EventLoop, LiveStart, LiveTable};
 use crate::limits::WORKERS_MAX;
-use crate::records::{Received, receive_record};
+use crate::seqpacket_socket::{Received, receive_record};
 use crate::start_table::ProgramStart;
 use crate::table_check::{check_row, check_together};
 use crate::table_codec::decode_start;

@@ -17,9 +17,9 @@ use crate::limits::RUNNING_MAX;
 use crate::process_state::random_number;
 use crate::program::{Execution, ProgramState, SpawnedProgram};
 use crate::reply::{Reason, SpawnerReply, StartStage};
-use crate::request::StartRequest;
 use crate::start_table::ProgramKind;
 use crate::stderr_lines::StderrLines;
+use crate::worker_request::StartRequest;
 
 impl EventLoop {
     /// Starts a program for a worker. `descriptors` came with the request; the flag is true if the

@@ -16,9 +16,9 @@ use crate::limits::{
     ARGUMENTS_MAX, CGI_NAMES_MAX, ENVIRONMENT_MAX, GRACE_MAX_MS, GROUPS_MAX, NAME_MAX_BYTES,
     PATH_MAX_BYTES, START_MAX_BYTES, STARTS_MAX, TABLE_MAX_BYTES,
 };
-use crate::request::is_script_path;
 use crate::start_table::{Identity, MARKER, ProgramKind, ProgramStart, ResourceLimit, StartTable};
 use crate::table_codec::encode_start;
+use crate::worker_request::is_script_path;
 
 /// The error of an invalid table, with the name of the row.
 #[derive(Debug, thiserror::Error)]

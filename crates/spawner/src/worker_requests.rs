@@ -11,9 +11,9 @@ use rustix::process::Signal;
 use crate::event_loop::EventLoop;
 use crate::limits::REQUESTS_PER_TURN;
 use crate::program::SpawnedProgram;
-use crate::records::{Received, receive_record};
 use crate::reply::{Reason, SpawnerReply};
-use crate::request::SpawnerRequest;
+use crate::seqpacket_socket::{Received, receive_record};
+use crate::worker_request::SpawnerRequest;
 
 /// The connection of a worker, as the spawner has it.
 #[derive(Debug)]

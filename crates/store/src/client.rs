@@ -7,16 +7,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::clients::ClientInfo;
+use crate::client_registry::ClientInfo;
 use crate::command::transactions::Transaction;
 use crate::dispatch::{self, Execution, Prepared};
 use crate::error::Error;
 use crate::job::{FinishedJob, Job};
-use crate::keyspace::garbage::Garbage;
+use crate::keyspace::deferred_free::Garbage;
 use crate::limits::{COMMAND_MAX_BYTES, LONG_STRING_MIN_BYTES, UNCOUNTED_CLIENT_BYTES};
 use crate::lookahead::{CommandAhead, Lookahead, Rest};
 use crate::resp::output::ReplyOutput;
-use crate::resp::reply::{Reply, RespVersion};
+use crate::resp::reply_writer::{Reply, RespVersion};
 use crate::store::Store;
 
 /// One client of a store.

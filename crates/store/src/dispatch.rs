@@ -9,12 +9,12 @@ use crate::error::{Error, NO_AUTHENTICATION, SYNTAX};
 use crate::job::ShardSet;
 use crate::keyspace::database::Database;
 use crate::keyspace::key::Key;
-use crate::keyspace::locks::{Busy, Locks};
+use crate::keyspace::shard_locks::{Busy, Locks};
 use crate::limits::COPIED_COMMAND_MAX_BYTES;
 use crate::resp::arguments::{Arguments, OwnedArguments};
 use crate::resp::number::parse_i64;
 use crate::resp::output::ReplyOutput;
-use crate::resp::reply::Reply;
+use crate::resp::reply_writer::Reply;
 use crate::store::Store;
 
 /// The data of a command that is known before its execution.

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::client::ClientState;
 use crate::dispatch::{self, Prepared};
-use crate::keyspace::locks::Locks;
+use crate::keyspace::shard_locks::Locks;
 use crate::limits::SHARDS;
 use crate::resp::arguments::OwnedArguments;
 use crate::resp::output::ReplyOutput;

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`client`] | one connection: its transaction, its database, the beginning of a command |
 //! | [`local_client`] | clients in the same process, without a connection |
-//! | `clients` | the registry of all connections |
+//! | `client_registry` | the registry of all connections |
 //! | [`job`] | commands that take long, for other threads than those of the connections |
 //! | `resp` | the protocol: parsing of commands, writing of replies |
 //! | `dispatch` | dispatch of commands: lookup, checks, locks |
@@ -28,7 +28,7 @@
 #![deny(unsafe_code)]
 
 pub mod client;
-mod clients;
+mod client_registry;
 mod command;
 mod dispatch;
 pub mod error;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::client::ClientState;
-use crate::clients::ClientInfo;
+use crate::client_registry::ClientInfo;
 use crate::command::spec::{CommandGroup, CommandSpec, Flags};
 use crate::command::table;
 use crate::command::transactions::Transaction;
@@ -16,7 +16,7 @@ use crate::read_set::{ReadRecorder, ReadSet};
 use crate::resp::arguments::{ArgumentRange, Arguments, OwnedArguments};
 use crate::resp::number::IntegerText;
 use crate::resp::output::ReplyOutput;
-use crate::resp::reply::{RespVersion, double_text};
+use crate::resp::reply_writer::{RespVersion, double_text};
 use crate::store::Store;
 
 /// A command with its arguments, the first of which is its name. The value can be reused for

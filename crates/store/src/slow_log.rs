@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::clients::ClientInfo;
+use crate::client_registry::ClientInfo;
 use crate::command::spec::{CommandSpec, Flags};
 use crate::command::work_estimate::WorkLimit;
 use crate::limits::{

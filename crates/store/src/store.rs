@@ -3,17 +3,17 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::clients::Clients;
+use crate::client_registry::Clients;
 use crate::error::{Error, OUT_OF_MEMORY};
 use crate::job::ShardSet;
-use crate::keyspace::access::AccessRecording;
+use crate::keyspace::access_statistics::AccessRecording;
 use crate::keyspace::database::Database;
-use crate::keyspace::garbage::Garbage;
+use crate::keyspace::deferred_free::Garbage;
 use crate::keyspace::key::{Key, KeyHasher};
-use crate::keyspace::locks::{Busy, Locks};
 use crate::keyspace::record::KeyRecord;
 use crate::keyspace::segment_table::POSITION_BITS;
 use crate::keyspace::shard::{LockedShard, Shard};
+use crate::keyspace::shard_locks::{Busy, Locks};
 use crate::limits::{
     CLIENTS_MAX_BYTES, CLIENTS_MIN_BYTES, DATABASES, EVICTIONS_MAX, LONG_STRING_MIN_BYTES,
     REPORTED_STEP_BYTES, SHARDS, WORK_MAX,

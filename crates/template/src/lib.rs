@@ -11,18 +11,18 @@
 //!
 //! | Module | Holds |
 //! |---|---|
-//! | `split` | a file → text, values, blocks, tags |
-//! | `source` | the pieces of a file |
+//! | `source_splitter` | a file → text, values, blocks, tags |
+//! | `source_pieces` | the pieces of a file |
 //! | `value_suffix` | the conversions behind a colon: `#[[price:.2f]]` |
-//! | [`name`] | which files are code, and the requests of a page |
-//! | `path` | paths in includes |
-//! | `expand` | includes and layouts: many files → one page |
+//! | [`file_name`] | which files are code, and the requests of a page |
+//! | `include_path` | paths in includes |
+//! | `include_expansion` | includes and layouts: many files → one page |
 //! | `lua` | tokens, syntax, names |
 //! | `escaping` | the position of a value in HTML, a script or a style, and so its escaping |
-//! | `emit` | page → Lua |
+//! | `lua_emitter` | page → Lua |
 //! | `stray_tags` | `<?php` and other tags that pages do not have |
-//! | `template` | [`compile`], and its result |
-//! | `problem` | [`TemplateProblem`] |
+//! | `compiled_template` | [`compile`], and its result |
+//! | `compile_error` | [`TemplateProblem`] |
 //! | [`limits`] | every limit |
 //!
 //! **Promises.** No input makes this crate panic, recurse without bound, or take longer than in
@@ -33,21 +33,21 @@
 #[cfg(test)]
 use pinion_luajit as _;
 
-mod emit;
+mod compile_error;
+mod compiled_template;
 mod escaping;
-mod expand;
+pub mod file_name;
+mod include_expansion;
+mod include_path;
 pub mod limits;
 mod lua;
-pub mod name;
-mod path;
-mod problem;
-mod source;
-mod split;
+mod lua_emitter;
+mod source_pieces;
+mod source_splitter;
 mod stray_tags;
-mod template;
 mod value_suffix;
 
+pub use compile_error::TemplateProblem;
+pub use compiled_template::{Formatted, LENT, SourceLine, Template, compile};
 pub use escaping::Context;
-pub use problem::TemplateProblem;
 pub use stray_tags::{StrayTag, stray_tags};
-pub use template::{Formatted, LENT, SourceLine, Template, compile};

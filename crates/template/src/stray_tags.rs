@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::compile_error::quoted;
 use crate::escaping::PageContext;
-use crate::problem::quoted;
-use crate::source::PieceKind;
-use crate::split::split;
+use crate::source_pieces::PieceKind;
+use crate::source_splitter::split;
 
 /// A tag that is sent to the client as text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

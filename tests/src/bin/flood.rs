@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use pinion_tests::client::Client;
-use pinion_tests::client::wire::Peer;
+use pinion_tests::client::byte_stream::Peer;
 use pinion_tests::floods::{End, Flood, Leave};
 use pinion_tests::protocol::Protocol;
 use serde_json::{Value, json};

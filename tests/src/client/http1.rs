@@ -1,13 +1,13 @@
 //! One HTTP/1 connection that sends bytes and reads responses.
 
 use super::Broken;
-use super::wire::{Peer, Wire};
+use super::byte_stream::{Peer, Wire};
 use crate::PATIENCE;
-use crate::law;
 use crate::protocol::Protocol;
 use crate::request::Request;
 use crate::response::{Framing, Response, parse_chunk, parse_head};
-use crate::why::Served;
+use crate::response_invariants;
+use crate::why_comparison::Served;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -119,14 +119,14 @@ impl Connection {
         }
     }
 
-    /// Reads one response, interim or final, and checks it with [`law`].
+    /// Reads one response, interim or final, and checks it with [`response_invariants`].
     ///
     /// # Errors
     /// Returns the reason why there is no response.
     #[track_caller]
     pub fn try_receive(&mut self, to_head: bool) -> Result<Response, Broken> {
         let response = self.try_receive_of_others(to_head)?;
-        law::check(&response, to_head);
+        response_invariants::check(&response, to_head);
         Ok(response)
     }
 
@@ -178,7 +178,7 @@ impl Connection {
         let head = part.head.ok_or_else(|| Broken::Malformed("no head".to_owned()))?;
         let mut response = head.0;
         response.body = part.body;
-        law::check(&response, false);
+        response_invariants::check(&response, false);
         Ok(response)
     }
 

@@ -4,16 +4,16 @@
 //! error of the server is tolerated. The window is small, so that every large response has to wait
 //! for it.
 
-mod aside;
-mod stops;
-mod turns;
+mod aborted_requests;
+mod concurrent_requests;
+mod parked_exchanges;
 
 use super::Broken;
-use super::wire::{Peer, Wire};
-use crate::law;
+use super::byte_stream::{Peer, Wire};
 use crate::protocol::Protocol;
 use crate::request::Request;
 use crate::response::{Response, from_section};
+use crate::response_invariants;
 use loona_hpack::{Decoder, Encoder};
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -146,7 +146,7 @@ impl Http2 {
     }
 
     /// Sends as much of a request as the server accepts, and reads its response, which is checked
-    /// by [`law`].
+    /// by [`response_invariants`].
     ///
     /// # Errors
     /// Returns the reason why there is no response.
@@ -165,7 +165,7 @@ impl Http2 {
         }
         let mut response = exchange.head.ok_or_else(|| malformed("content without a head"))?;
         response.body = exchange.body;
-        law::check(&response, exchange.to_head);
+        response_invariants::check(&response, exchange.to_head);
         Ok(response)
     }
 
@@ -402,7 +402,7 @@ impl Http2 {
         }
         let head = from_section(section, self.protocol).map_err(Broken::Malformed)?;
         if head.status < 200 {
-            law::check(&head, exchange.to_head);
+            response_invariants::check(&head, exchange.to_head);
         }
         exchange.head = Some(head);
         Ok(())

@@ -3,18 +3,18 @@
 //! QUIC is that of quinn. Frames and field sections are made and parsed here, so that a request can
 //! have any error that a case needs, and no error of the server is tolerated.
 
+mod aborted_requests;
 mod aside;
-mod stops;
 
 use super::Broken;
+use super::byte_stream::Peer;
 use super::qpack;
 use super::quic::{Quic, at_once, frame, integer, leave_alone, take_frame, take_integer, wait};
-use super::wire::Peer;
 use crate::is_reached;
-use crate::law;
 use crate::protocol::Protocol;
 use crate::request::Request;
 use crate::response::{Response, from_section};
+use crate::response_invariants;
 pub use aside::Part;
 use quinn::{ConnectionError, ReadError, RecvStream, SendStream, VarInt, WriteError};
 use std::future::poll_fn;
@@ -99,7 +99,7 @@ impl Http3 {
     }
 
     /// Sends as much of a request as the server accepts, and reads its response, which is checked
-    /// by [`law`].
+    /// by [`response_invariants`].
     ///
     /// # Errors
     /// Returns the reason why there is no response.
@@ -188,7 +188,7 @@ impl Http3 {
         }
         let mut response = parts.head.ok_or_else(|| malformed("§4.1: no head"))?;
         response.body = parts.body;
-        law::check(&response, parts.to_head);
+        response_invariants::check(&response, parts.to_head);
         Ok(response)
     }
 }
@@ -355,7 +355,7 @@ impl ResponseParts {
         }
         let head = from_section(section, Protocol::Http3).map_err(Broken::Malformed)?;
         if head.status < 200 {
-            law::check(&head, self.to_head);
+            response_invariants::check(&head, self.to_head);
         }
         self.head = Some(head);
         Ok(())

@@ -1,7 +1,7 @@
 //! A QUIC connection (RFC 9000) with quinn: streams for the client of HTTP/3, and for cases about
 //! the bytes on them.
 
-use super::wire::Peer;
+use super::byte_stream::Peer;
 use crate::PATIENCE;
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::udp::{RecvMeta, Transmit};

@@ -2,8 +2,8 @@
 //! with other requests on the same connection. HTTP/2 is that of the crate `h2`, QUIC that of
 //! quinn.
 
+use super::async_stream::Pipe;
 use super::http3::{Http3, kind};
-use super::pipe::Pipe;
 use super::qpack;
 use super::quic::{frame, take_frame};
 use crate::PATIENCE;

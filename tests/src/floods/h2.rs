@@ -2,11 +2,11 @@
 
 use super::{End, Flood, Kind, Leave};
 use crate::PATIENCE;
+use crate::client::byte_stream::{Peer, Wire};
 use crate::client::http2::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING, PREFACE, PRIORITY,
     PRIORITY_UPDATE, RST_STREAM, SETTING_WINDOW, SETTINGS, WINDOW_UPDATE, frame,
 };
-use crate::client::wire::{Peer, Wire};
 use std::io::{ErrorKind, Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};

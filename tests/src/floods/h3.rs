@@ -1,10 +1,10 @@
 //! Floods of HTTP/3: streams and frames that are cheap to send.
 
 use super::{End, Flood, Kind, Leave};
+use crate::client::byte_stream::Peer;
 use crate::client::http3::{kind, stream};
 use crate::client::qpack;
 use crate::client::quic::{Quic, at_once, frame, integer};
-use crate::client::wire::Peer;
 use quinn::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
 use std::time::Duration;
 

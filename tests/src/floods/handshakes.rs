@@ -1,8 +1,8 @@
 //! First datagrams of clients that are never heard of again, as from forged addresses.
 
 use super::{End, Leave};
+use crate::client::byte_stream::Peer;
 use crate::client::quic::first_datagram;
-use crate::client::wire::Peer;
 use std::net::{Ipv4Addr, UdpSocket};
 
 /// Newcomers of one round. All together are more than the server has places for.

@@ -2,14 +2,14 @@
 //! listener, unless the operator sets another value.
 
 use pinion_tests::client::Client;
-use pinion_tests::client::wire::Peer;
-use pinion_tests::folder::Folder;
+use pinion_tests::client::byte_stream::Peer;
 use pinion_tests::matrix::Io;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start};
-use pinion_tests::tls::Pair;
+use pinion_tests::temporary_folder::Folder;
+use pinion_tests::tls_certificates::Pair;
 use std::net::SocketAddr;
 
 struct Served {

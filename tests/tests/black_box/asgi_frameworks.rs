@@ -3,10 +3,12 @@
 //!
 //! The applications and the checks are those of gunicorn's sources, served by Pinion.
 
-use pinion_tests::folder::Folder;
-use pinion_tests::peers::{output, output_within, python_package, python_program, python_source};
+use pinion_tests::external_programs::{
+    output, output_within, python_package, python_program, python_source,
+};
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::{PATIENCE, wait_for};
 use rustix::process::geteuid;
 use std::fs::{self, Permissions};

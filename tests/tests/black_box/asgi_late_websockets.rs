@@ -4,10 +4,10 @@
 use crate::mounts::site;
 use bytes::Bytes;
 use pinion_tests::client::tunnel::TunnelClient;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, Permissions};

@@ -1,13 +1,15 @@
 //! WebSockets of ASGI applications, over every version of HTTP, with clients that people have.
 
 use crate::mounts::site;
-use crate::websockets::{aioquic_client, client_converses_with, converses_with, node_client};
+use crate::proxied_websockets::{
+    aioquic_client, client_converses_with, converses_with, node_client,
+};
 use pinion_tests::browser::Browser;
 use pinion_tests::client::Connection;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::{Signal, geteuid};
 use serde_json::Value;

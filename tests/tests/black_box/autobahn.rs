@@ -1,9 +1,9 @@
 //! WebSockets of ASGI applications as Autobahn's test suite tries them.
 
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{output_within, python_program, python_source};
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::{output_within, python_program, python_source};
 use pinion_tests::server::Start;
+use pinion_tests::temporary_folder::Folder;
 use rustix::process::geteuid;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -5,11 +5,11 @@
 //! status.
 
 use pinion_tests::client::Connection;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Matrix, every_way};
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::Server;
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::net::sockopt::set_socket_linger;
 use std::time::Duration;

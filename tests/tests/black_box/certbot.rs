@@ -3,14 +3,14 @@
 //! while it runs.
 
 use pinion_tests::binary::source_root;
-use pinion_tests::blocks::{fenced_commands, marked, words};
 use pinion_tests::client::Client;
-use pinion_tests::client::wire::Peer;
-use pinion_tests::folder::Folder;
-use pinion_tests::peers::{acme_program, output, program, stdout};
+use pinion_tests::client::byte_stream::Peer;
+use pinion_tests::document_blocks::{fenced_commands, marked, words};
+use pinion_tests::external_programs::{acme_program, output, program, stdout};
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
-use pinion_tests::tls::{Pair, curl};
+use pinion_tests::temporary_folder::Folder;
+use pinion_tests::tls_certificates::{Pair, curl};
 use pinion_tests::{SetAtEnd, wait_for};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};

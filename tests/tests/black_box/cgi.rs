@@ -2,13 +2,13 @@
 
 use crate::mounts::{site, start};
 use pinion_tests::body::noise;
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::program;
 use pinion_tests::matrix::{Form, Io, Way};
-use pinion_tests::peers::program;
 use pinion_tests::processes::processes_with;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::geteuid;
 use std::fmt::Write as _;

@@ -4,10 +4,10 @@
 use crate::cgi::{mount, scripts};
 use crate::mounts::start;
 use pinion_tests::body::noise;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
 use pinion_tests::server::Server;
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,10 +1,10 @@
 //! `pinion serve FOLDER --cgi`: scripts without a configuration file.
 
 use crate::cgi::copy_with_libraries;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Start, run};
+use pinion_tests::temporary_folder::Folder;
 use rustix::process::geteuid;
 use std::fs;
 use std::path::Path;

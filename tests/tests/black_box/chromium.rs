@@ -2,10 +2,10 @@
 
 use pinion_tests::binary::source_root;
 use pinion_tests::browser::{Browser, Encryption, Visit};
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Matrix, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::server::{Server, Start, build, run};
+use pinion_tests::temporary_folder::Folder;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

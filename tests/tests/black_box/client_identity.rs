@@ -4,14 +4,14 @@
 use crate::lua_fetch::Running;
 use crate::proxy_protocol::HaProxy;
 use pinion_tests::client::Client;
-use pinion_tests::client::wire::Peer;
-use pinion_tests::folder::Folder;
+use pinion_tests::client::byte_stream::Peer;
+use pinion_tests::external_programs::{output, program};
+use pinion_tests::lua_script_site::script;
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::{output, program};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
-use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::upstream::Upstream;
 use pinion_tests::wait_for;
 use std::fs;

@@ -2,11 +2,11 @@
 //! response has been sent or aborted, whatever else is on its connection.
 
 use pinion_tests::client::Client;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::upstream::Upstream;
 use pinion_tests::wait_for;
 

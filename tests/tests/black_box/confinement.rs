@@ -4,14 +4,14 @@
 
 use pinion_tests::binary::source_root;
 use pinion_tests::client::Connection;
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{output, program, stdout};
+use pinion_tests::lua_script_site::script;
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::{output, program, stdout};
 use pinion_tests::request::Request;
-use pinion_tests::script::script;
 use pinion_tests::seccomp::{Denial, refusing};
 use pinion_tests::server::{Server, Start, run};
-use pinion_tests::units::{refused_calls, settings};
+use pinion_tests::systemd_units::{refused_calls, settings};
+use pinion_tests::temporary_folder::Folder;
 use rustix::io::Errno;
 use std::fs;
 use std::process::Command;

@@ -2,10 +2,10 @@
 
 use pinion_tests::client::http2::Http2;
 use pinion_tests::client::{Broken, Connection};
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Matrix, every_way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
+use pinion_tests::temporary_folder::Folder;
 use std::thread;
 
 const LARGE_BYTES: usize = 3 << 20;

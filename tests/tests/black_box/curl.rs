@@ -1,11 +1,11 @@
 //! curl, the most common client: each kind of its requests, checked by its report of the response.
 
 use pinion_tests::body::noise;
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::output;
 use pinion_tests::matrix::{Io, Matrix};
-use pinion_tests::peers::output;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;

@@ -3,8 +3,8 @@
 use pinion_tests::client::http3::kind;
 use pinion_tests::client::qpack;
 use pinion_tests::client::quic::{Quic, frame, take_frame, wait};
+use pinion_tests::external_programs::stdout;
 use pinion_tests::matrix::{Form, Io, Way};
-use pinion_tests::peers::stdout;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};

@@ -1,10 +1,10 @@
 //! Dynamic sites: a folder with code in it, and the archive of it, give the same responses; the
 //! code is never sent to a client; and a change with an error in it has no effect.
 
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, build, run};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::{PATIENCE, wait_for};
 use serde_json::Value;
 use std::path::Path;

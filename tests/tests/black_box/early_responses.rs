@@ -3,11 +3,11 @@
 
 use pinion_tests::PATIENCE;
 use pinion_tests::browser::Browser;
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{output_within, program, python_program};
 use pinion_tests::matrix::{Form, Io, Way};
-use pinion_tests::peers::{output_within, program, python_program};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;

@@ -1,10 +1,10 @@
 //! Pages of a site in place of the built-in ones: `_400.html` and similar files at the root.
 
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Matrix, explained_ways};
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, build, run};
+use pinion_tests::temporary_folder::Folder;
 use std::fs;
 
 /// Returns a site whose error pages contain their own names.

@@ -2,9 +2,9 @@
 //! deferred calls over several processes and reloads.
 
 use pinion_tests::body::decoded;
-use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::{Signal, geteuid};
 use std::collections::BTreeSet;

@@ -2,14 +2,14 @@
 //! variables of its requests.
 
 use crate::lua_fetch::Running;
-use pinion_tests::fastcgi::{ABORT_REQUEST, STDERR, STDIN};
-use pinion_tests::fastcgi::{Application, FastCgiRequest, page, record, response};
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{program, python_program};
+use pinion_tests::fastcgi_application::{ABORT_REQUEST, STDERR, STDIN};
+use pinion_tests::fastcgi_application::{Application, FastCgiRequest, page, record, response};
 use pinion_tests::matrix::{Form, Io, Way};
-use pinion_tests::peers::{program, python_program};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::Permissions;

@@ -1,11 +1,11 @@
 //! FastCGI applications that break the protocol, that end, and that are replaced: each client gets
 //! an error, and others are not affected.
 
-use pinion_tests::fastcgi::{Application, STDERR, STDOUT, end, page, record, response};
-use pinion_tests::folder::Folder;
+use pinion_tests::fastcgi_application::{Application, STDERR, STDOUT, end, page, record, response};
 use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, accept, bind, listen, socket};
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;

@@ -8,12 +8,12 @@
 mod bystanders;
 
 use bystanders::Bystanders;
-use pinion_tests::client::wire::Peer;
+use pinion_tests::client::byte_stream::Peer;
 use pinion_tests::floods::{ATTACKERS, End, Flood, HANDSHAKES, HTTP2, HTTP3, Leave, Outcome};
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use rustix::process::Signal;
 use std::io::{self, Write};
 use std::net::SocketAddr;

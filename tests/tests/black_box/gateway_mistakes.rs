@@ -2,8 +2,8 @@
 //! `pinion check` and of `pinion why`.
 
 use crate::php::{self, ECHO, configured, reload, user_flags, user_key};
-use pinion_tests::folder::Folder;
 use pinion_tests::server::{Ended, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use rustix::process::geteuid;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -2,13 +2,13 @@
 
 use pinion_tests::binary::source_root;
 use pinion_tests::browser::Browser;
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::stdout;
 use pinion_tests::matrix::{Form, Io, Way};
-use pinion_tests::peers::stdout;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, build, run};
+use pinion_tests::temporary_folder::Folder;
 use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::path::PathBuf;

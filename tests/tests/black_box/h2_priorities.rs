@@ -2,11 +2,11 @@
 
 use pinion_tests::body::noise;
 use pinion_tests::client::http2::Http2;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::Start;
+use pinion_tests::temporary_folder::Folder;
 
 /// The initial window of the connection (RFC 9113 §6.9.2).
 const WINDOW_BYTES: usize = 65_535;

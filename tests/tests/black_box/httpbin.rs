@@ -3,13 +3,13 @@
 
 use crate::python_applications::{FLASK, application, folder_with};
 use pinion_tests::client::{Broken, Connection};
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{python_package, stdout};
 use pinion_tests::matrix::{Form, Io, Way};
-use pinion_tests::peers::{python_package, stdout};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::Server;
+use pinion_tests::temporary_folder::Folder;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;

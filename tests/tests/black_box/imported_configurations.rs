@@ -2,8 +2,8 @@
 //! requests that it got there.
 
 use pinion_tests::binary::source_root;
-use pinion_tests::folder::Folder;
 use pinion_tests::server::{Server, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use rustix::process::geteuid;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -2,11 +2,11 @@
 //! table, with the type that it has, and each member of a table is written.
 
 use pinion_tests::binary::source_root;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Start, run, run_under};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::geteuid;
 use serde_json::Value;

@@ -2,12 +2,12 @@
 //! page and as JSON.
 
 use pinion_tests::browser::Browser;
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{program, stdout};
 use pinion_tests::matrix::Matrix;
-use pinion_tests::peers::{program, stdout};
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, build, run};
+use pinion_tests::temporary_folder::Folder;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -3,14 +3,14 @@
 //! they fit into a quarter.
 
 use pinion_tests::client::Connection;
-use pinion_tests::client::wire::Peer;
+use pinion_tests::client::byte_stream::Peer;
 use pinion_tests::floods::{Flood, HTTP2, Leave};
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
-use pinion_tests::memory_group::MemoryGroup;
+use pinion_tests::memory_cgroup::MemoryGroup;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use std::fs;
 use std::thread;

@@ -2,10 +2,10 @@
 //! responses as files of an archive.
 
 use pinion_tests::body::{decoded, noise};
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Io, Matrix};
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, build, run};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::upstream::Upstream;
 use pinion_tests::wait_for;
 use rustix::process::Signal;

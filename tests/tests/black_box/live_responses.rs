@@ -3,10 +3,10 @@
 
 use crate::live_files::{MODIFIED, write_at};
 use pinion_tests::body::{Part, noise, parts};
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
+use pinion_tests::temporary_folder::Folder;
 
 /// Returns the parts of a response that must be equal: all fields except those that depend on other
 /// data about the file than its content.

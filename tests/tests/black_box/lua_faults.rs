@@ -2,10 +2,10 @@
 //! have its own responses for errors and missing paths.
 
 use pinion_tests::client::Client;
+use pinion_tests::lua_script_site::{in_every_way, script};
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
-use pinion_tests::script::{in_every_way, script};
 use pinion_tests::server::{Ended, Server, Start, run};
 use pinion_tests::wait_for;
 

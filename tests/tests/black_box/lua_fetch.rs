@@ -1,10 +1,10 @@
 //! Scripts that send requests to other servers: to widely used ones, and to this one.
 
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::program;
+use pinion_tests::lua_script_site::script;
 use pinion_tests::matrix::Matrix;
-use pinion_tests::peers::program;
-use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -2,8 +2,8 @@
 //! other requests are not affected.
 
 use super::lua_fetch::{FETCH, fetched};
+use pinion_tests::lua_script_site::script;
 use pinion_tests::request::Request;
-use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -2,10 +2,10 @@
 
 use super::lua_fetch::{FETCH, Running, fetched};
 use super::lua_fetch_faults::says;
-use pinion_tests::folder::Folder;
-use pinion_tests::script::script;
+use pinion_tests::lua_script_site::script;
 use pinion_tests::server::Start;
-use pinion_tests::tls::{Pair, key_hash, openssl};
+use pinion_tests::temporary_folder::Folder;
+use pinion_tests::tls_certificates::{Pair, key_hash, openssl};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;

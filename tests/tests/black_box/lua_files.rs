@@ -2,10 +2,10 @@
 //! else.
 
 use pinion_tests::body::{decoded, noise};
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;

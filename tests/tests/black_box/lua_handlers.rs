@@ -3,11 +3,11 @@
 //! failed request.
 
 use pinion_tests::body::decoded;
-use pinion_tests::folder::Folder;
+use pinion_tests::lua_script_site::{in_every_way, in_every_way_with, script};
 use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
-use pinion_tests::script::{in_every_way, in_every_way_with, script};
 use pinion_tests::server::{Server, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use rustix::process::Signal;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

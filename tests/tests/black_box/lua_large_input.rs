@@ -2,10 +2,10 @@
 //! function is not seeded, split or charged: the same worker serves others meanwhile.
 
 use pinion_tests::body::colliding_numbers;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
 use pinion_tests::server::Start;
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::{SetAtEnd, wait_for};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -2,10 +2,10 @@
 //! an archive.
 
 use pinion_tests::body::decoded;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, build, run, run_under};
+use pinion_tests::temporary_folder::Folder;
 use rustix::process::Signal;
 use std::ffi::OsString;
 use std::fs;

@@ -2,9 +2,9 @@
 //! only itself, and their memory does not grow with their number.
 
 use pinion_tests::client::Connection;
-use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use rustix::net::sockopt::set_socket_linger;
 use std::time::Duration;
 

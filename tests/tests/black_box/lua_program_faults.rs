@@ -2,12 +2,12 @@
 //! programs which hangs or is killed, programs that are missing after a reload.
 
 use pinion_tests::client::Client;
-use pinion_tests::folder::Folder;
+use pinion_tests::lua_script_site::{in_every_way_with, script};
 use pinion_tests::matrix::Io;
 use pinion_tests::processes::processes_with;
 use pinion_tests::request::{Request, percent_encoded};
-use pinion_tests::script::{in_every_way_with, script};
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::{PATIENCE, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;

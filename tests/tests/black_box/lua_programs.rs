@@ -1,13 +1,13 @@
 //! Scripts that run programs: output, input, exit statuses, time limits, and the remains of
 //! programs whose requests have ended.
 
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::stdout;
+use pinion_tests::lua_script_site::script;
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::stdout;
 use pinion_tests::processes::{processes_with, unbacked_bytes};
 use pinion_tests::request::percent_encoded;
-use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::Signal;
 use std::fs;

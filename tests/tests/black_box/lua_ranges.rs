@@ -2,12 +2,12 @@
 //! response as for the same published file (RFC 9110 §13 and §14).
 
 use pinion_tests::body::{noise, parts};
-use pinion_tests::folder::Folder;
+use pinion_tests::lua_script_site::script;
 use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
-use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use std::fs;
 use std::time::{Duration, UNIX_EPOCH};
 

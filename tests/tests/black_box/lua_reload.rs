@@ -1,10 +1,10 @@
 //! Reloads of scripts: a script that does not start changes nothing, whether the check or a worker
 //! finds the error, and sites do not affect each other.
 
-use pinion_tests::folder::Folder;
+use pinion_tests::lua_script_site::script;
 use pinion_tests::request::Request;
-use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start, build};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::{SetAtEnd, wait_for};
 use rustix::process::Signal;
 use std::fmt::Write as _;

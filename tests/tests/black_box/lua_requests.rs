@@ -2,10 +2,10 @@
 //! complete responses. A slow reader delays the handler that writes to it.
 
 use pinion_tests::body::noise;
+use pinion_tests::lua_script_site::{in_every_way, script};
 use pinion_tests::matrix::Matrix;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
-use pinion_tests::script::{in_every_way, script};
 use pinion_tests::server::Start;
 use pinion_tests::wait_for;
 use std::collections::BTreeSet;

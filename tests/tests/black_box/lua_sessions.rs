@@ -1,12 +1,12 @@
 //! `pinion.session`: sessions of visitors in the store, which all workers share.
 
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{program, stdout};
 use pinion_tests::matrix::{Form, Io, Way};
-use pinion_tests::peers::{program, stdout};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use std::path::PathBuf;
 use std::thread;
 

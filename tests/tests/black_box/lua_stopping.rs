@@ -3,9 +3,9 @@
 
 use pinion_tests::binary::pinion;
 use pinion_tests::client::Connection;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;

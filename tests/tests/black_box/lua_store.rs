@@ -1,11 +1,11 @@
 //! `pinion.store`: scripts use the store of the server, together with clients of Redis.
 
 use pinion_tests::binary::source_root;
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{program, stdout};
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::{program, stdout};
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use std::path::PathBuf;
 use std::thread;
 

@@ -1,10 +1,10 @@
 //! `pinion.store.cached` and `fragment`: values that scripts and pages keep until some data changes
 //! from which they were made.
 
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{program, stdout};
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::{program, stdout};
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use std::path::PathBuf;
 

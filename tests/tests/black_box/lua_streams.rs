@@ -7,13 +7,13 @@
 
 use pinion_tests::body::noise;
 use pinion_tests::client::Client;
-use pinion_tests::client::underway::Underway;
-use pinion_tests::folder::Folder;
+use pinion_tests::client::open_exchanges::Underway;
+use pinion_tests::lua_script_site::script;
 use pinion_tests::matrix::ways;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
-use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::{SetAtEnd, wait_for};
 use rustix::process::Signal;
 use std::collections::HashMap;

@@ -4,12 +4,12 @@
 
 use pinion_tests::body::noise;
 use pinion_tests::client::Connection;
+use pinion_tests::external_programs::output;
+use pinion_tests::lua_script_site::{in_every_way, in_every_way_with, script};
 use pinion_tests::matrix::{Io, Matrix};
-use pinion_tests::peers::output;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
-use pinion_tests::script::{in_every_way, in_every_way_with, script};
 use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
 

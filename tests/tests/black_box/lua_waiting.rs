@@ -2,11 +2,11 @@
 //! limit counts from one write to the next.
 
 use pinion_tests::client::Client;
-use pinion_tests::folder::Folder;
+use pinion_tests::lua_script_site::script;
 use pinion_tests::matrix::{Io, ways};
 use pinion_tests::request::Request;
-use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::Signal;
 
@@ -135,7 +135,7 @@ fn what_a_subscription_cannot_keep_is_counted() {
 }
 
 /// Begins streams of both kinds.
-fn streams(server: &Server) -> Vec<(Client, pinion_tests::client::underway::Underway)> {
+fn streams(server: &Server) -> Vec<(Client, pinion_tests::client::open_exchanges::Underway)> {
     let begin = |(target, open): (&str, &str)| {
         let mut client = server.client();
         let mut underway = client.begin(&Request::get(target));
@@ -202,8 +202,8 @@ local group = pinion.group("/group")
 group.route("PUT", "/x", { body = 5 }, function(req) return tostring(#req:body()) end)
 "#;
 
-/// The time of a stream counts from one write to the next (crates/lua/tests/sim/times.rs), and a
-/// stream that sends nothing is ended.
+/// The time of a stream counts from one write to the next
+/// (crates/lua/tests/sim/request_time_limit.rs), and a stream that sends nothing is ended.
 #[test]
 fn a_stream_that_writes_nothing_is_ended() {
     let (_folder, path) = script(TIMED);

@@ -2,12 +2,12 @@
 //! requests.
 
 use crate::lua_fetch_tls::s_server;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Ended, Server, Start, build, run};
-use pinion_tests::tls::{Pair, key_hash};
+use pinion_tests::temporary_folder::Folder;
+use pinion_tests::tls_certificates::{Pair, key_hash};
 use pinion_tests::upstream::Upstream;
 use rustix::process::Signal;
 

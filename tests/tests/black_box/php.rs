@@ -1,10 +1,10 @@
 //! PHP that the server starts itself: a folder with an index.php, used as an application, attacked.
 //! PHP-FPM is that of Debian.
 
-use pinion_tests::folder::Folder;
-use pinion_tests::peers::program;
+use pinion_tests::external_programs::program;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Ended, Server, Start, run, run_under};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::{Signal, geteuid};
 use std::fs;

@@ -1,12 +1,12 @@
 //! PHP-FPM as a program of the server: killed, reloaded, in its private folder, as which user.
 
 use crate::php::{ECHO, configure, configured, reload, site, user_flags, user_key};
-use pinion_tests::folder::Folder;
-use pinion_tests::peers::program;
+use pinion_tests::external_programs::program;
 use pinion_tests::processes::processes_with;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::fs::{self, Permissions};

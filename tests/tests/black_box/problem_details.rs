@@ -1,11 +1,11 @@
 //! Problem details (RFC 9457): the responses to clients that prefer JSON to error pages.
 
-use pinion_tests::folder::Folder;
+use pinion_tests::lua_script_site::in_every_way;
 use pinion_tests::matrix::{Io, Matrix, explained_ways, ways};
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
-use pinion_tests::script::in_every_way;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::upstream::Upstream;
 use serde_json::Value;
 

@@ -3,10 +3,10 @@
 
 use pinion_tests::body::noise;
 use pinion_tests::client::http1::Connection;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::upstream::Upstream;
 use std::net::TcpListener;
 

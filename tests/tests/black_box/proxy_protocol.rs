@@ -1,11 +1,11 @@
 //! The PROXY protocol with curl and HAProxy: scripts and the access log get the address of their
 //! client.
 
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{output, program};
+use pinion_tests::lua_script_site::script;
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::{output, program};
-use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use std::fs;
 use std::net::TcpListener;

@@ -4,9 +4,9 @@
 
 use crate::lua_fetch::Running;
 use pinion_tests::client::http1::Connection;
-use pinion_tests::folder::Folder;
-use pinion_tests::peers::{build_go, program, python_program};
+use pinion_tests::external_programs::{build_go, program, python_program};
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -1,10 +1,10 @@
 //! Applications of well-known frameworks, as their users have them: Flask, Bottle, FastAPI,
 //! Starlette and Django, each served by its path alone.
 
-use pinion_tests::folder::Folder;
-use pinion_tests::peers::{output, python_package};
+use pinion_tests::external_programs::{output, python_package};
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use rustix::process::geteuid;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

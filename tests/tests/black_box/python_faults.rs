@@ -4,10 +4,10 @@
 use crate::mounts::{site, start};
 use pinion_tests::body::noise;
 use pinion_tests::client::Connection;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -2,10 +2,10 @@
 //! the same time.
 
 use crate::mounts::site;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use rustix::process::geteuid;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

@@ -2,12 +2,12 @@
 //! loaded, reloads under load, streams that continue meanwhile.
 
 use crate::mounts::site;
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::program;
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::program;
 use pinion_tests::processes::cpu_ticks;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::{Signal, geteuid};
 use std::collections::BTreeSet;

@@ -6,11 +6,11 @@
 use crate::lua_program_faults::spawner;
 use crate::mounts::site;
 use pinion_tests::client::{Broken, Connection};
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::processes::{processes_with, unbacked_bytes};
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::{SetAtEnd, is_reached, wait_for};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::fs::{self, Permissions};

@@ -2,13 +2,13 @@
 //! Strict-Transport-Security. All this works as over TCP, where `tls_*.rs` tests every detail.
 
 use pinion_tests::client::Client;
-use pinion_tests::client::wire::Peer;
-use pinion_tests::folder::Folder;
+use pinion_tests::client::byte_stream::Peer;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Ended, Server, Start, run};
-use pinion_tests::tls::Pair;
+use pinion_tests::temporary_folder::Folder;
+use pinion_tests::tls_certificates::Pair;
 
 fn files() -> Folder {
     Folder::with("quic-certificates", [("site/index.html", "home")])

@@ -2,10 +2,10 @@
 //! sends requests with and without conditions, ranges and codings, and compares the responses.
 
 use pinion_tests::binary::source_root;
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{python_program, stdout};
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::{python_program, stdout};
 use pinion_tests::server::{Server, Start, build, run};
+use pinion_tests::temporary_folder::Folder;
 use serde_json::Value;
 use std::thread;
 

@@ -2,11 +2,11 @@
 //! state after a publish is killed, the disk is full or the archive is damaged.
 
 use pinion_tests::binary::pinion;
-use pinion_tests::folder::Folder;
-use pinion_tests::load::{Load, generation_of, write_generation};
+use pinion_tests::continuous_requests::{Load, generation_of, write_generation};
+use pinion_tests::external_programs::{output, program};
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::{output, program};
 use pinion_tests::server::{Ended, Server, Start, build, run};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::{is_reached, wait_for};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};

@@ -1,11 +1,11 @@
 //! Tests which file is served at a URL (docs/resolution.md). Every file of the sites
 //! here contains its own name, so the body of a response shows which file was served.
 
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::explained_ways;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::Server;
+use pinion_tests::temporary_folder::Folder;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 

@@ -2,9 +2,9 @@
 //! searches for components with known vulnerabilities.
 
 use pinion_tests::binary::source_root;
-use pinion_tests::folder::Folder;
-use pinion_tests::peers::{python_program, stdout};
+use pinion_tests::external_programs::{python_program, stdout};
 use pinion_tests::server::run;
+use pinion_tests::temporary_folder::Folder;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;

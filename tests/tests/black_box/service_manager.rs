@@ -1,12 +1,12 @@
 //! The reports of a server to the service manager that has started it, for systemd's `Type=notify`
 //! and `WatchdogSec=`.
 
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{program, stdout};
+use pinion_tests::lua_script_site::script;
 use pinion_tests::matrix::Io;
 use pinion_tests::notify_socket::NotifySocket;
-use pinion_tests::peers::{program, stdout};
-use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::{self, OpenOptions};

@@ -1,8 +1,8 @@
 //! Access logs of single sites, in addition to that of the server.
 
-use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::Signal;
 use std::fs;

@@ -5,12 +5,12 @@
 use pinion_tests::client::Connection;
 use pinion_tests::client::http2::Http2;
 use pinion_tests::client::http3::Http3;
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{output, program};
 use pinion_tests::matrix::{Io, Matrix};
-use pinion_tests::peers::{output, program};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, build};
+use pinion_tests::temporary_folder::Folder;
 use std::io::ErrorKind;
 use std::thread;
 

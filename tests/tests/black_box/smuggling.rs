@@ -1,10 +1,10 @@
 //! Requests that two servers could parse differently (RFC 9112 §11.2). A second request follows
 //! each of them, and must never get a response.
 
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
 use pinion_tests::request::Request;
 use pinion_tests::server::Server;
+use pinion_tests::temporary_folder::Folder;
 
 /// The reason why these cases only run over HTTP/1.
 const FRAMING: &str = "where HTTP/1 ends a request, and what it lets stand in a line";

@@ -1,15 +1,15 @@
 //! Listeners that a service manager has bound: `fd:NAME`.
 
-use pinion_tests::client::wire::Peer;
+use pinion_tests::client::byte_stream::Peer;
 use pinion_tests::client::{Client, Connection, ask_unix};
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::program;
+use pinion_tests::lua_script_site::script;
 use pinion_tests::matrix::{Io, ways};
 use pinion_tests::passed_sockets::passing;
-use pinion_tests::peers::program;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
-use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start, run_under};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::Signal;
 use std::fs;

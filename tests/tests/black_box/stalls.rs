@@ -7,11 +7,11 @@ mod http1;
 mod http2;
 mod http3;
 
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, build};
+use pinion_tests::temporary_folder::Folder;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;

@@ -3,10 +3,10 @@
 //! start.
 
 use pinion_tests::binary::{pinion, source_root};
-use pinion_tests::folder::Folder;
-use pinion_tests::peers::{program, stdout};
-use pinion_tests::script::script;
+use pinion_tests::external_programs::{program, stdout};
+use pinion_tests::lua_script_site::script;
 use pinion_tests::server::{Start, build};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use std::collections::HashSet;
 use std::ffi::OsStr;

@@ -1,8 +1,8 @@
 //! Signals while a site is being built: at the start, and for a reload.
 
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::server::Start;
+use pinion_tests::temporary_folder::Folder;
 use rustix::process::Signal;
 
 /// Takes a compressor long.

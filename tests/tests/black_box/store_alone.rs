@@ -1,12 +1,12 @@
 //! A server with only a store: `pinion store`, and a configuration without a site.
 
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{program, stdout};
 use pinion_tests::matrix::Io;
 use pinion_tests::notify_socket::NotifySocket;
-use pinion_tests::peers::{program, stdout};
 use pinion_tests::server::{Ended, Server, Start, run, run_under};
 use pinion_tests::store_client::{FIELDS, StoreClient};
-use pinion_tests::tls::Pair;
+use pinion_tests::temporary_folder::Folder;
+use pinion_tests::tls_certificates::Pair;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::ffi::OsString;

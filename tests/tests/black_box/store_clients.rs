@@ -1,9 +1,11 @@
 //! `--store`: clients of Redis with their default options.
 
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{
+    go_program, node_packages, output, program, python_package, stdout,
+};
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::{go_program, node_packages, output, program, python_package, stdout};
 use pinion_tests::server::{Server, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -1,12 +1,12 @@
 //! Pages that are values of the store: `--store-pages`, and `[[site.mount]]` with `store`.
 
-use pinion_tests::folder::Folder;
+use pinion_tests::external_programs::{program, stdout};
 use pinion_tests::matrix::{Form, Io, Way};
-use pinion_tests::peers::{program, stdout};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;

@@ -2,11 +2,11 @@
 //! of everything.
 
 use pinion_tests::binary::pinion;
-use pinion_tests::empty_root::EmptyRoot;
-use pinion_tests::folder::Folder;
-use pinion_tests::peers::program;
+use pinion_tests::empty_root_filesystem::EmptyRoot;
+use pinion_tests::external_programs::program;
 use pinion_tests::processes::processes_with;
 use pinion_tests::server::{Ended, Server, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::{is_reached, wait_for};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
 //! Input that is no handshake, aborted handshakes, and connections that end the wrong way: the
 //! connection ends, other clients are served meanwhile, and no memory is leaked.
 
-use pinion_tests::client::wire::trusting;
-use pinion_tests::folder::Folder;
+use pinion_tests::client::byte_stream::trusting;
 use pinion_tests::matrix::Io;
 use pinion_tests::server::{Server, Start};
-use pinion_tests::tls::{Pair, curl, openssl};
+use pinion_tests::temporary_folder::Folder;
+use pinion_tests::tls_certificates::{Pair, curl, openssl};
 use pinion_tests::wait_for;
 use rustls::{ALL_VERSIONS, AlertDescription, ClientConnection, Error, StreamOwned};
 use std::io::{ErrorKind, Read, Write};

@@ -2,10 +2,10 @@
 //! served. openssl makes them and curl checks them.
 
 use pinion_tests::binary::pinion;
-use pinion_tests::folder::Folder;
-use pinion_tests::peers::{output, program, stdout};
+use pinion_tests::external_programs::{output, program, stdout};
 use pinion_tests::server::{Ended, Server, Start, run};
-use pinion_tests::tls::{KEYS, Pair, UNKNOWN_CURVE, curl, openssl, s_client};
+use pinion_tests::temporary_folder::Folder;
+use pinion_tests::tls_certificates::{KEYS, Pair, UNKNOWN_CURVE, curl, openssl, s_client};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! Handshakes in which one bit is flipped, or that are cut, at any position: the changed handshake
 //! does not succeed, the connection ends, and other clients are served.
 
-use pinion_tests::client::wire::trusting;
-use pinion_tests::folder::Folder;
+use pinion_tests::client::byte_stream::trusting;
 use pinion_tests::matrix::Io;
 use pinion_tests::server::{Server, Start};
-use pinion_tests::tls::curl;
+use pinion_tests::temporary_folder::Folder;
+use pinion_tests::tls_certificates::curl;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, SupportedProtocolVersion, version};
 use std::io::{ErrorKind, Read, Write};

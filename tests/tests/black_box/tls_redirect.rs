@@ -1,12 +1,12 @@
 //! Listeners that redirect to HTTPS, and Strict-Transport-Security.
 
 use pinion_tests::client::Connection;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, build, run};
-use pinion_tests::tls::{Pair, curl};
+use pinion_tests::temporary_folder::Folder;
+use pinion_tests::tls_certificates::{Pair, curl};
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Certificate files that change while they are served.
 
 use pinion_tests::SetAtEnd;
-use pinion_tests::folder::Folder;
 use pinion_tests::server::{Server, Start};
-use pinion_tests::tls::{Pair, curl};
+use pinion_tests::temporary_folder::Folder;
+use pinion_tests::tls_certificates::{Pair, curl};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::symlink;

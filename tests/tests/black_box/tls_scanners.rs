@@ -1,9 +1,9 @@
 //! Scanners that search for problems of TLS: testssl.sh and sslyze.
 
-use pinion_tests::folder::Folder;
-use pinion_tests::peers::{output_within, program, python_program};
+use pinion_tests::external_programs::{output_within, program, python_program};
 use pinion_tests::server::{Server, Start};
-use pinion_tests::tls::{KEYS, Pair};
+use pinion_tests::temporary_folder::Folder;
+use pinion_tests::tls_certificates::{KEYS, Pair};
 use serde_json::Value;
 use std::fs;
 use std::time::Duration;
@@ -29,7 +29,7 @@ const OF_THE_CERTIFICATE: &[&str] =
 const NOT_LOOKED_AT: &[&str] = &[
     // GOST suites are missing in Debian's openssl; rustls has none either.
     "engine_problem",
-    // The scanner leaves before the tickets of TLS 1.3 arrive, and finds none. `tls_sessions.rs`
+    // The scanner leaves before the tickets of TLS 1.3 arrive, and finds none. `tls_negotiation.rs`
     // waits for them.
     "sessionresumption_ticket",
 ];

@@ -1,9 +1,9 @@
 //! The certificate that the server makes itself.
 
-use pinion_tests::folder::Folder;
-use pinion_tests::peers::stdout;
+use pinion_tests::external_programs::stdout;
 use pinion_tests::server::{Server, Start, run};
-use pinion_tests::tls::{curl, openssl};
+use pinion_tests::temporary_folder::Folder;
+use pinion_tests::tls_certificates::{curl, openssl};
 use pinion_tests::wait_for;
 use rustix::process::Signal;
 use std::fs;
@@ -91,7 +91,7 @@ fn one_that_ends_soon_is_made_anew() {
     let (file, first) = told(&server);
     server.stop();
     // A certificate that is valid for two days replaces it.
-    let short = pinion_tests::tls::Pair::new(&state, "short", &["localhost"]);
+    let short = pinion_tests::tls_certificates::Pair::new(&state, "short", &["localhost"]);
     fs::copy(short.bundled(), file.with_extension("pem")).expect("copied");
     let server = serve(&site, state.path(), &[]);
     let (again, second) = told(&server);
@@ -127,7 +127,7 @@ fn one_with_a_configuration_does_too() {
 #[track_caller]
 fn renews_a_short_one(server: Server, state: &Folder) {
     let (file, first) = told(&server);
-    let short = pinion_tests::tls::Pair::new(state, "short", &["localhost"]);
+    let short = pinion_tests::tls_certificates::Pair::new(state, "short", &["localhost"]);
     let both = file.with_extension("pem");
     fs::copy(short.bundled(), state.join("tls/next")).expect("copied");
     fs::rename(state.join("tls/next"), &both).expect("renamed");
@@ -187,7 +187,7 @@ fn the_state_folder_is_found() {
         ("HOME", path("home"), "home/.local/state/pinion/tls"),
     ];
     for at in 0..all.len() {
-        let mut runner = pinion_tests::peers::program("env", "coreutils");
+        let mut runner = pinion_tests::external_programs::program("env", "coreutils");
         runner.args(all.iter().map(|(name, ..)| format!("--unset={name}")));
         runner.args(all[at..].iter().map(|(name, value, _)| format!("{name}={value}")));
         let start = Start::site(site.path()).flags(&["--tls", "127.0.0.1:0"]).under(runner);

@@ -1,14 +1,14 @@
 //! The limit on WebSockets and other tunnels of one client (`--max-tunnels-per-client`): each of
 //! them occupies a connection to another server for as long as the client likes.
 
-use crate::tunnels::Application;
+use crate::websocket_tunnels::Application;
 use pinion_tests::client::Connection;
 use pinion_tests::client::tunnel::{Tunnel, TunnelClient};
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::upstream::Upstream;
 use pinion_tests::{PATIENCE, wait_for};
 use std::io::Read as _;

@@ -2,10 +2,10 @@
 //! cannot be created.
 
 use pinion_tests::client::ask_unix;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Ended, Server, Start, run};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::io::Errno;

@@ -4,13 +4,13 @@
 
 use crate::lua_fetch::Running;
 use pinion_tests::client::{Broken, Connection};
-use pinion_tests::folder::Folder;
-use pinion_tests::held_port::HeldPort;
+use pinion_tests::external_programs::{build_go, program};
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::{build_go, program};
 use pinion_tests::request::Request;
+use pinion_tests::reserved_port::HeldPort;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, run_under};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::{PATIENCE, SetAtEnd, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

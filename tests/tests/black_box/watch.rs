@@ -1,8 +1,8 @@
-//! The changes that `--watch` reloads automatically, and those that it ignores. `swap.rs` tests the
-//! switch to a new version over both backends; this module tests the detection.
+//! The changes that `--watch` reloads automatically, and those that it ignores. `site_swap.rs`
+//! tests the switch to a new version over both backends; this module tests the detection.
 
-use pinion_tests::folder::Folder;
 use pinion_tests::server::{Server, Start, build};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::{PATIENCE, wait_for};
 use rustix::process::Signal;
 use std::fs::{self, File};

@@ -2,10 +2,10 @@
 //! Every case of the resolution tests (`Matrix::explained`) compares the explanation with that
 //! without a server.
 
-use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Ended, Server, Start, build, run, run_under};
-use pinion_tests::why::lasting;
+use pinion_tests::temporary_folder::Folder;
+use pinion_tests::why_comparison::lasting;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;

@@ -3,11 +3,11 @@
 use crate::mounts::{site, start};
 use pinion_tests::body::noise;
 use pinion_tests::client::Connection;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use pinion_tests::wait_for;
 use rustix::process::{Signal, geteuid};
 use std::collections::BTreeSet;

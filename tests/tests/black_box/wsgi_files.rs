@@ -4,11 +4,11 @@
 use crate::mounts::site;
 use pinion_tests::body::noise;
 use pinion_tests::client::Client;
-use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::temporary_folder::Folder;
 use rustix::process::geteuid;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -4,16 +4,16 @@
 //! The content of a request can be an abuse as well: its own time is compared with that of content
 //! of the same length.
 //!
-//! The clients behave as in `tests/tests/black_box/permits.rs` and `lua_uploads.rs`, which count
-//! responses; here they are timed.
+//! The clients behave as in `tests/tests/black_box/connection_permits.rs` and `lua_uploads.rs`,
+//! which count responses; here they are timed.
 
-mod collisions;
+mod hash_collisions;
 mod large_content;
 
-use super::figures::{self, Figure};
-use super::release;
+use super::figure_table::{self, Figure};
+use super::release_binary;
 use super::runs::Run;
-use super::started::Started;
+use super::started_server::Started;
 use super::statistics::Spread;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ const ABUSES: [Abuse; 4] = [
 /// Measures and records all abuses as one part of today's run.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let (rounds, name) = super::rounds_and_name(arguments, 7, USAGE)?;
-    let (pinion, state) = (release::binary()?, release::state()?);
+    let (pinion, state) = (release_binary::binary()?, release_binary::state()?);
     let site = site(&state)?;
     let (mut figures, mut data) = (Vec::new(), Vec::new());
     for io in BACKENDS {
@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
             let measured = large_content::measure(&pinion, &site, rounds, io, content)?;
             add(content.name, measured)?;
         }
-        add(collisions::NAME, collisions::measure(&pinion, &site, rounds, io)?)?;
+        add(hash_collisions::NAME, hash_collisions::measure(&pinion, &site, rounds, io)?)?;
     }
     let report = format!(
         "{rounds} rounds over each backend, each with a fresh server of {CONNECTIONS} \
@@ -102,8 +102,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
          while another client holds what it can or posts content again and again, over the same \
          before. Of numbers that collide, the time of a request that makes a table with {} keys, \
          over that with other keys. The median counts, in brackets the least and the most.\n\n{}",
-        collisions::KEYS,
-        figures::table(&figures),
+        hash_collisions::KEYS,
+        figure_table::table(&figures),
     );
     let mut run = Run::open(name)?;
     run.record("abuse", &report, &json!(data))?;
@@ -167,7 +167,7 @@ fn site(state: &Path) -> Result<PathBuf> {
     let form = "pinion.post(\"/form\", function(req) return tostring(req:form().f.size) end)\n";
     fs::write(
         site.join("main.lua"),
-        [form, collisions::HANDLER, large_content::HANDLERS].concat(),
+        [form, hash_collisions::HANDLER, large_content::HANDLERS].concat(),
     )?;
     Ok(site)
 }

@@ -1,6 +1,6 @@
 //! A long path between two network namespaces, `tests/src/long_path.py`.
 
-use crate::workspace;
+use crate::workspace_paths;
 use anyhow::{Context, Result};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -32,7 +32,7 @@ pub(super) struct LongPath {
 impl LongPath {
     /// Starts one with arguments of the script.
     pub(super) fn start(arguments: &[&str]) -> Result<Self> {
-        let script = workspace::root().join("tests/src/long_path.py");
+        let script = workspace_paths::root().join("tests/src/long_path.py");
         let mut python = Command::new("python3");
         python.arg(script).args(arguments);
         let mut relay = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;

@@ -8,40 +8,40 @@
 //! | `load` | the cost of a response |
 //! | `gateways` | the cost of files, CGI scripts and applications, compared with other servers |
 //! | `build` | the cost of a build |
-//! | `scale` | the cost of an archive of very many files |
-//! | `releases` | the time until clients get another release |
+//! | `archive_scale` | the cost of an archive of very many files |
+//! | `release_switch_time` | the time until clients get another release |
 //! | `upload` | the speed of uploads over a path with a round trip of 100 ms |
-//! | `paths` | files over long paths |
+//! | `network_paths` | files over long paths |
 //! | `abuse` | the effect of abuse on the response times of other clients |
 //! | `test_times` | the time of the tests |
 //! | `peers` | the current releases of the compared servers |
 //! | `runs` | the folders of results |
-//! | `figures` | single figures with their goals, as a table |
+//! | `figure_table` | single figures with their goals, as a table |
 //! | `statistics` | the statistics of figures of several rounds |
-//! | `machine`, `release` | the machine of a measurement, and the measured binary |
-//! | `started` | a server that was just started |
-//! | `cost` | the cost of a program that runs to its end |
-//! | `trees` | sites for benches |
+//! | `machine_info`, `release_binary` | the machine of a measurement, and the measured binary |
+//! | `started_server` | a server that was just started |
+//! | `process_cost` | the cost of a program that runs to its end |
+//! | `sample_sites` | sites for benches |
 //! | `delayed_network` | a long path between two network namespaces |
 
 mod abuse;
+mod archive_scale;
 mod build;
-mod cost;
 mod delayed_network;
-mod figures;
+mod figure_table;
 mod gateways;
 mod load;
-mod machine;
-mod paths;
+mod machine_info;
+mod network_paths;
 mod peers;
-mod release;
-mod releases;
+mod process_cost;
+mod release_binary;
+mod release_switch_time;
 mod runs;
-mod scale;
-mod started;
+mod sample_sites;
+mod started_server;
 mod statistics;
 mod test_times;
-mod trees;
 mod upload;
 
 use anyhow::{Context, Result, bail};
@@ -67,14 +67,14 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         ["build", rest @ ..] => build::run(rest),
         ["gateways", rest @ ..] => gateways::run(rest),
         ["load", rest @ ..] => load::run(rest),
-        ["paths", rest @ ..] => paths::run(rest),
+        ["paths", rest @ ..] => network_paths::run(rest),
         ["peers", rest @ ..] => peers::run(rest),
-        ["releases", rest @ ..] => releases::run(rest),
-        ["scale", rest @ ..] => scale::run(rest),
+        ["releases", rest @ ..] => release_switch_time::run(rest),
+        ["scale", rest @ ..] => archive_scale::run(rest),
         ["tests", rest @ ..] => test_times::run(rest),
         ["upload", rest @ ..] => upload::run(rest),
         ["machine"] => {
-            println!("{:#}", machine::facts()?);
+            println!("{:#}", machine_info::facts()?);
             Ok(())
         }
         _ => bail!("{USAGE}"),

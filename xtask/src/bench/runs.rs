@@ -4,8 +4,8 @@
 //! same day under the same name replaces the older one and leaves the others, so a run can be
 //! taken in pieces.
 
-use super::machine;
-use crate::workspace;
+use super::machine_info;
+use crate::workspace_paths;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -22,16 +22,17 @@ pub(crate) struct Run {
 impl Run {
     /// Opens today's run under `name`, or under the host's name; an existing run is continued.
     pub(crate) fn open(name: Option<&str>) -> Result<Self> {
-        let name = name.map_or_else(machine::host, |name| Ok(name.to_owned()))?;
+        let name = name.map_or_else(machine_info::host, |name| Ok(name.to_owned()))?;
         if name.is_empty()
             || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
         {
             bail!("a run's name is made of letters, digits, '-', '_' and '.': {name}");
         }
-        let folder =
-            workspace::root().join("bench/runs").join(format!("{}-{name}", machine::today()?));
+        let folder = workspace_paths::root()
+            .join("bench/runs")
+            .join(format!("{}-{name}", machine_info::today()?));
         let mut run = Self::load(&folder)?;
-        for (name, fact) in machine::facts()?.as_object().into_iter().flatten() {
+        for (name, fact) in machine_info::facts()?.as_object().into_iter().flatten() {
             run.data["machine"][name] = fact.clone();
         }
         Ok(run)
@@ -41,7 +42,7 @@ impl Run {
     /// heading and its name in the data.
     pub(crate) fn record(&mut self, name: &str, report: &str, data: &Value) -> Result<()> {
         let part = json!({
-            "name": name, "commit": machine::commit()?, "report": report, "data": data,
+            "name": name, "commit": machine_info::commit()?, "report": report, "data": data,
         });
         let parts = self.data["parts"].as_array_mut().context("data.json: parts is no list")?;
         match parts.iter_mut().find(|old| old["name"] == name) {
@@ -58,7 +59,7 @@ impl Run {
 
     /// Returns the folder, relative to the root of the tree.
     pub(crate) fn shown(&self) -> String {
-        let root = workspace::root();
+        let root = workspace_paths::root();
         self.folder.strip_prefix(root).unwrap_or(&self.folder).display().to_string()
     }
 

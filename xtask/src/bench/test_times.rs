@@ -1,9 +1,9 @@
 //! `cargo xtask bench tests`: the time of the tests in a fresh clone, after everything is built,
 //! and after a change in one crate.
 
-use super::figures::{self, Figure};
+use super::figure_table::{self, Figure};
 use super::runs::Run;
-use crate::{process, workspace};
+use crate::{process, workspace_paths};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::fs;
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
             _ => bail!(USAGE),
         }
     }
-    let clone = super::release::state()?.join("clone");
+    let clone = super::release_binary::state()?.join("clone");
     for part in parts {
         let (part, report, data) = match part {
             Part::Whole => whole(&clone)?,
@@ -65,7 +65,7 @@ fn whole(clone: &Path) -> Result<(&'static str, String, Value)> {
         fs::remove_dir_all(clone)?;
     }
     let mut git = Command::new("git");
-    process::run(git.args(["clone", "--quiet"]).arg(workspace::root()).arg(clone))?;
+    process::run(git.args(["clone", "--quiet"]).arg(workspace_paths::root()).arg(clone))?;
     chore(clone, &["needs"])?;
     let fresh = tested(clone, &["test"], "test-times.json")?;
     let warm = tested(clone, &["test"], "test-times.json")?;
@@ -76,7 +76,7 @@ fn whole(clone: &Path) -> Result<(&'static str, String, Value)> {
     let report = format!(
         "`cargo xtask needs` ran before.\n\n{}\nSteps in a fresh clone, and when everything is \
          built:\n\n{}",
-        figures::table(&figures),
+        figure_table::table(&figures),
         steps_table(&fresh, &warm)
     );
     Ok(("tests", report, json!({ "fresh": fresh, "warm": warm })))
@@ -98,7 +98,7 @@ fn quick(clone: &Path) -> Result<(&'static str, String, Value)> {
         figures.push(Figure::of(name, minutes(&steps)).at_most(goal));
         data.push(json!({ "crate": folder, "steps": steps }));
     }
-    let report = format!("Everything was built before.\n\n{}", figures::table(&figures));
+    let report = format!("Everything was built before.\n\n{}", figure_table::table(&figures));
     Ok(("tests-quick", report, json!(data)))
 }
 

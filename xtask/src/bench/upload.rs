@@ -6,11 +6,11 @@
 //! Pinion, next to it on the same side of the path, so the same script reads it.
 
 use super::delayed_network::{Ended, LongPath, SERVER, line, on};
-use super::figures::{self, Figure};
+use super::figure_table::{self, Figure};
 use super::runs::Run;
 use super::statistics::Spread;
-use super::{release, rounds_and_name};
-use crate::debian::{self, Need, Proof};
+use super::{release_binary, rounds_and_name};
+use crate::debian_packages::{self, Need, Proof};
 use crate::process;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -56,10 +56,10 @@ const SENDERS: [Sender; 5] = [
 /// Measures and records.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let (rounds, name) = rounds_and_name(arguments, 5, USAGE)?;
-    debian::install(NEEDS)?;
-    let pinion = release::binary()?;
-    let h3load = release::h3load()?;
-    let folder = release::state()?.join("upload");
+    debian_packages::install(NEEDS)?;
+    let pinion = release_binary::binary()?;
+    let h3load = release_binary::h3load()?;
+    let folder = release_binary::state()?.join("upload");
     let path = LongPath::start(&["--delay-ms", ROUND_TRIP_MS])?;
     let _servers = servers(&pinion, &folder, &path)?;
     let mut rates = vec![Vec::new(); SENDERS.len()];
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         "{} MiB over TLS and a path with a round trip of {ROUND_TRIP_MS} ms, from the start of the \
          client to its end. {rounds} rounds: the median, in brackets the least and the most.\n\n{}",
         CONTENT_BYTES >> 20,
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     let names = SENDERS.iter().map(|sender| sender.0);
     let data = json!(names.zip(&rates).collect::<Vec<_>>());

@@ -1,8 +1,8 @@
 //! The licence texts of everything that is linked into the program, as their authors wrote them.
 
 use super::package::Package;
-use crate::components::{BUNDLED, Component, Key, Program};
-use crate::{process, workspace};
+use crate::program_components::{BUNDLED, Component, Key, Program};
+use crate::{process, workspace_paths};
 use anyhow::{Context, Result, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -89,7 +89,7 @@ fn files(component: &Component, name: &str) -> Result<Vec<String>> {
         Some(bundled) => !path.contains('/') || path == bundled.licence_file,
         None => true,
     };
-    let found = workspace::files(&component.folder)?;
+    let found = workspace_paths::files(&component.folder)?;
     Ok(found.into_iter().filter(|path| is_text(path) && is_ours(path)).collect())
 }
 

@@ -11,8 +11,8 @@ mod licences;
 mod package;
 mod program;
 
-use crate::components::Program;
-use crate::{process, sbom, workspace};
+use crate::program_components::Program;
+use crate::{process, sbom, workspace_paths};
 use anyhow::{Context, Result, bail};
 use package::Package;
 use std::fs;
@@ -83,17 +83,17 @@ pub(crate) fn sums() -> Result<Vec<u8>> {
 
 /// Returns the folder of packages.
 fn folder() -> PathBuf {
-    workspace::target().join("packages")
+    workspace_paths::target().join("packages")
 }
 
 fn fill(package: &Package, binary: &Path, parts: &Program, is_static: bool) -> Result<()> {
     package.program(PROGRAM, &read(binary)?)?;
     for (source, folder) in FILES {
         let name = source.rsplit('/').next().unwrap_or(source);
-        package.file(&format!("{folder}/{name}"), &read(&workspace::root().join(source))?)?;
+        package.file(&format!("{folder}/{name}"), &read(&workspace_paths::root().join(source))?)?;
     }
-    let docs = workspace::root().join("docs");
-    for path in workspace::files(&docs)? {
+    let docs = workspace_paths::root().join("docs");
+    for path in workspace_paths::files(&docs)? {
         package.file(&format!("{DOCUMENTS}/docs/{path}"), &read(&docs.join(&path))?)?;
     }
     for (page, section) in pages(&said(binary, &["man"])?) {
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn what_goes_into_a_package_is_there() {
         for (path, _) in FILES {
-            assert!(workspace::root().join(path).is_file(), "{path}");
+            assert!(workspace_paths::root().join(path).is_file(), "{path}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A package: a folder that is packed into one file, with the same bytes from the same files.
 
-use crate::{process, workspace};
+use crate::{process, workspace_paths};
 use anyhow::{Context, Result};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -55,7 +55,7 @@ impl Package {
     /// Packs all files, sorted, owned by root and with this time. Folders are not included:
     /// unpacking does not change the attributes of existing folders, such as `/usr/local/bin`.
     pub(super) fn pack(&self, time: u64) -> Result<PathBuf> {
-        let files = workspace::files(&self.own())?;
+        let files = workspace_paths::files(&self.own())?;
         let files = files.iter().map(|path| format!("{}/{path}", self.name));
         let list = self.folder.join(format!("{}.files", self.name));
         fs::write(&list, files.collect::<Vec<_>>().join("\n"))
@@ -89,7 +89,7 @@ pub(super) fn time() -> Result<u64> {
         Ok(text) => text,
         Err(_) => {
             let mut git = Command::new("git");
-            git.args(["log", "-1", "--format=%ct"]).current_dir(workspace::root());
+            git.args(["log", "-1", "--format=%ct"]).current_dir(workspace_paths::root());
             process::output(&mut git).with_context(|| format!("no time; set {TIME}"))?
         }
     };
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_same_files_are_the_same_package() {
-        let folder = workspace::target().join(format!("package-test-{}", std::process::id()));
+        let folder = workspace_paths::target().join(format!("package-test-{}", std::process::id()));
         let first = package(&folder, &["b", "a/c", "a/b"]).pack(1_000_000_000).expect("packed");
         let bytes = fs::read(&first).expect("read");
         let again = package(&folder, &["a/b", "a/c", "b"]).pack(1_000_000_000).expect("packed");

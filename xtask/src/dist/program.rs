@@ -1,8 +1,8 @@
 //! The program of a package: built like any release, without symbols and without data about the
 //! build machine.
 
-use crate::components::Program;
-use crate::{process, workspace};
+use crate::program_components::Program;
+use crate::{process, workspace_paths};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +25,7 @@ pub(super) fn host() -> Result<String> {
 /// neither can use the compiled crates of the other.
 pub(super) fn build(host: &str, is_static: bool, parts: &Program) -> Result<PathBuf> {
     let name = if is_static { "build-static" } else { "build" };
-    let folder = workspace::target().join("packages").join(name);
+    let folder = workspace_paths::target().join("packages").join(name);
     let mut command = process::cargo(&["build", "--profile", "dist", "--locked", "-p", "pinion"]);
     // Flags for an explicit target do not apply to procedural macros, which run during the build
     // and cannot be linked statically.
@@ -49,7 +49,7 @@ pub(super) fn build(host: &str, is_static: bool, parts: &Program) -> Result<Path
 /// Returns the compiler that cargo uses.
 fn rustc() -> Command {
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    rustc.current_dir(workspace::root());
+    rustc.current_dir(workspace_paths::root());
     rustc
 }
 
@@ -57,11 +57,11 @@ fn rustc() -> Command {
 /// the user can set it.
 fn commit() -> Result<Option<String>> {
     // `.git` is a folder, or a file in a work tree.
-    if !workspace::root().join(".git").exists() {
+    if !workspace_paths::root().join(".git").exists() {
         return Ok(None);
     }
     let git = |arguments: &[&str]| {
-        process::output(Command::new("git").args(arguments).current_dir(workspace::root()))
+        process::output(Command::new("git").args(arguments).current_dir(workspace_paths::root()))
             .with_context(|| format!("git does not say what is built; {COMMIT} can"))
     };
     let commit = git(&["rev-parse", "HEAD"])?;
@@ -76,7 +76,7 @@ fn flags(is_static: bool, parts: &Program) -> Result<Vec<String>> {
     let of_others = parts.components.values().find_map(|component| component.folder.parent());
     let of_others = of_others.context("a program without any component")?;
     let mut flags = vec![
-        format!("--remap-path-prefix={}=pinion", workspace::root().display()),
+        format!("--remap-path-prefix={}=pinion", workspace_paths::root().display()),
         format!("--remap-path-prefix={}=crates", of_others.display()),
     ];
     if is_static {

@@ -1,20 +1,20 @@
 //! The additions of `--long`: the same laws over more cases, more bytes and more time.
 
-use super::{Step, black_box_modules, lua54, pythons};
-use crate::debian::{self, Need, Proof};
+use super::{Step, black_box_modules, lua54, python_interpreters};
+use crate::debian_packages::{self, Need, Proof};
 use crate::nextest::{self, LONG, Selection};
-use crate::{dist, fingerprints, fuzz, go, h3i, process, workspace};
+use crate::{dist, fingerprint_lists, fuzz, go_programs, h3i, process, workspace_paths};
 use anyhow::{Result, ensure};
 
 pub(super) const STEPS: &[Step] = &[
     Step { name: "cases", run: more_cases },
     Step { name: "black-box", run: long_black_box },
-    pythons::STEP,
+    python_interpreters::STEP,
     Step { name: "lua54-lints", run: super::lua54_lints },
     Step { name: "lua54-black-box", run: lua54::black_box },
     Step { name: "ways", run: every_way },
     Step { name: "h3i", run: h3i::test },
-    Step { name: "fingerprints", run: fingerprints::test },
+    Step { name: "fingerprints", run: fingerprint_lists::test },
     Step { name: "recipes", run: recipes },
     Step { name: "packages", run: packages },
     Step { name: "fuzz", run: || fuzz::all(FUZZ_SECONDS) },
@@ -50,28 +50,36 @@ fn more_cases() -> Result<()> {
 /// Programs that only these tests run.
 const NEEDS: &[Need] = &[Need { package: "default-jdk-headless", proof: Proof::Program("javac") }];
 
+/// Black-box modules with tests that take minutes.
+const MINUTES: &[&str] = &[
+    "autobahn",
+    "cgi_soak",
+    "early_responses",
+    "floods",
+    "h2_conformance",
+    "high_latency_uploads",
+    "large_archive",
+    "python_soak",
+    "quic_bad_input",
+    "recipe_applications",
+    "stalls",
+    "store_redis_suite",
+    "tls_bad_input",
+    "tls_mutations",
+    "tls_scanners",
+    "upstream_soak",
+];
+/// Black-box modules with the commands of documents that need large packages.
+const RECIPES: &[&str] = &["certbot", "static_site_generators"];
+/// Black-box modules that test the packages of this project.
+const PACKAGES: &[&str] = &["dist_packages"];
+/// Black-box modules that test the other files for an installation.
+const INSTALLATION: &[&str] = &["systemd_and_container_files"];
+
 /// Runs the black-box tests that take minutes.
 fn long_black_box() -> Result<()> {
-    debian::install(NEEDS)?;
-    let modules = [
-        "applications",
-        "autobahn",
-        "cgi_soak",
-        "early_responses",
-        "floods",
-        "h2_suites",
-        "large",
-        "long_path",
-        "python_soak",
-        "quic_bad_input",
-        "stalls",
-        "store_tcl",
-        "tls_bad_input",
-        "tls_mutations",
-        "tls_scanners",
-        "upstream_soak",
-    ];
-    let filter = nextest::black_box(&modules);
+    debian_packages::install(NEEDS)?;
+    let filter = nextest::black_box(MINUTES);
     let cargo = ["--features", LONG];
     nextest::run(Selection { cargo: &cargo, filter: Some(&filter), profile: PROFILE })
 }
@@ -106,7 +114,9 @@ fn every_way_of(
 /// each.
 fn matrix_modules() -> Result<Vec<String>> {
     const MARKS: [&str; 3] = ["Matrix::of(", "every_way(", "ways("];
-    black_box_modules(|name, text| name != "large" && MARKS.iter().any(|mark| text.contains(mark)))
+    black_box_modules(|name, text| {
+        name != "large_archive" && MARKS.iter().any(|mark| text.contains(mark))
+    })
 }
 
 /// The packages that documents have their readers install, and that are too large for every run.
@@ -119,12 +129,12 @@ const ACME_PROGRAMS: &[&str] = &[
 
 /// Runs the commands of documents with certbot and with the generators of static sites.
 fn recipes() -> Result<()> {
-    debian::install(RECIPE_NEEDS)?;
-    let named = workspace::root().join("tests/acme");
-    go::install_to(&named, ACME_PROGRAMS, &workspace::target().join("acme"))?;
-    fingerprints::install()?;
+    debian_packages::install(RECIPE_NEEDS)?;
+    let named = workspace_paths::root().join("tests/acme");
+    go_programs::install_to(&named, ACME_PROGRAMS, &workspace_paths::target().join("acme"))?;
+    fingerprint_lists::install()?;
     let cargo = ["--features", LONG];
-    let filter = nextest::black_box(&["certbot", "generators"]);
+    let filter = nextest::black_box(RECIPES);
     nextest::run(Selection { cargo: &cargo, filter: Some(&filter), profile: PROFILE })
 }
 
@@ -137,9 +147,9 @@ fn packages() -> Result<()> {
     dist::make(true)?;
     ensure!(dist::sums()? == sums, "the same program gives another package");
     let cargo = ["--features", LONG];
-    let filter = nextest::black_box(&["packages"]);
+    let filter = nextest::black_box(PACKAGES);
     nextest::run(Selection { cargo: &cargo, filter: Some(&filter), profile: PROFILE })?;
-    let filter = nextest::black_box(&["packaging"]);
+    let filter = nextest::black_box(INSTALLATION);
     let selection = Selection { filter: Some(&filter), profile: PROFILE, cargo: &[] };
     process::run(nextest::command(selection).env("PINION_BINARY", alone))
 }
@@ -151,9 +161,28 @@ mod tests {
     #[test]
     fn the_tests_with_more_than_one_way_are_found() {
         let modules = matrix_modules().expect("the modules");
-        for name in ["one_meaning", "range", "sites"] {
+        for name in ["protocol_equivalence", "range_requests", "virtual_hosts"] {
             assert!(modules.iter().any(|module| module == name), "{modules:?}");
         }
-        assert!(!modules.iter().any(|module| module == "large" || module == "docs"));
+        assert!(
+            !modules
+                .iter()
+                .any(|module| module == "large_archive" || module == "document_commands")
+        );
+    }
+
+    /// A filter of a test run that matches nothing would leave tests out without a word.
+    #[test]
+    fn the_named_modules_exist() {
+        let modules = black_box_modules(|_, _| true).expect("the modules");
+        let lists = [MINUTES, RECIPES, PACKAGES, INSTALLATION];
+        let settings = workspace_paths::root().join(".config/nextest.toml");
+        let settings = std::fs::read_to_string(settings).expect("the settings of nextest");
+        let patterns = settings.split("test(/^").skip(1);
+        let in_settings = patterns.filter_map(|pattern| Some(pattern.split_once("::")?.0));
+        let in_settings = in_settings.filter(|name| !name.contains(['/', ')']));
+        for name in lists.into_iter().flatten().copied().chain(in_settings) {
+            assert!(modules.iter().any(|module| module == name), "{name}");
+        }
     }
 }

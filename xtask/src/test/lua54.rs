@@ -2,7 +2,7 @@
 
 use super::{black_box_modules, cargo};
 use crate::nextest::{self, Selection};
-use crate::{process, workspace};
+use crate::{process, workspace_paths};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub(super) fn black_box() -> Result<()> {
 pub(super) fn program() -> Result<PathBuf> {
     let build = ["build", "--workspace", "--profile", "ci", "--bin", "pinion"];
     cargo(&[&build[..], &ARGUMENTS, &TESTS].concat())?;
-    let folder = workspace::target().join("ci");
+    let folder = workspace_paths::target().join("ci");
     let program = folder.join("pinion-lua54");
     fs::copy(folder.join("pinion"), &program).context("cannot copy the program with Lua 5.4")?;
     std::path::absolute(program).context("cannot find the program with Lua 5.4")
@@ -57,7 +57,7 @@ pub(super) fn program() -> Result<PathBuf> {
 
 /// Returns the black-box modules that run scripts.
 pub(super) fn script_modules() -> Result<Vec<String>> {
-    let others = ["docs", "dynamic_sites", "guestbook"];
+    let others = ["document_commands", "dynamic_sites", "guestbook"];
     black_box_modules(|name, _| name.starts_with("lua_") || others.contains(&name))
 }
 
@@ -68,9 +68,9 @@ mod tests {
     #[test]
     fn the_tests_of_scripts_are_found() {
         let modules = script_modules().expect("the modules");
-        for name in ["docs", "guestbook", "lua_handlers", "lua_work"] {
+        for name in ["document_commands", "guestbook", "lua_handlers", "lua_background_tasks"] {
             assert!(modules.iter().any(|module| module == name), "{modules:?}");
         }
-        assert!(!modules.iter().any(|module| module == "range"), "{modules:?}");
+        assert!(!modules.iter().any(|module| module == "range_requests"), "{modules:?}");
     }
 }

@@ -1,16 +1,16 @@
 //! `cargo xtask test`: everything that must be green, in order; the README's test command.
 //!
 //! `quick` has the steps of `--quick`, and `long` those of `--long`. `lua54` has the tests with the
-//! other version of Lua, and `pythons` the interpreters of Python for the tests.
+//! other version of Lua, and `python_interpreters` the interpreters of Python for the tests.
 
 mod long;
 mod lua54;
-mod pythons;
+mod python_interpreters;
 mod quick;
 
 use crate::nextest::{self, Selection};
-use crate::times::Times;
-use crate::{generated, needs, process, tidy, workspace};
+use crate::step_times::Times;
+use crate::{generated, process, test_dependencies, tidy, workspace_paths};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fs;
@@ -23,7 +23,7 @@ struct Step {
 
 /// The steps that every change passes. Those that find a mistake soonest come first.
 const STEPS: &[Step] = &[
-    Step { name: "needs", run: needs::run },
+    Step { name: "needs", run: test_dependencies::run },
     Step { name: "format", run: format },
     Step { name: "tidy", run: tidy::run },
     Step { name: "lints", run: lints },
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         ["--quick", "--since", commit] => return quick::run(Some(commit)),
         ["--long"] => {
             // The error is reported at the beginning, and not after hours.
-            pythons::require()?;
+            python_interpreters::require()?;
             all().collect()
         }
         ["--only", name] => match all().find(|step| step.name == *name) {
@@ -74,7 +74,7 @@ fn run_steps(steps: &[&Step]) -> Result<()> {
         times.measure(step.name, step.run).with_context(repeat)?;
         println!("== {}: ok, {:.0} s", step.name, times.last_seconds());
     }
-    times.write(&workspace::target().join("xtask/test-times.json"))?;
+    times.write(&workspace_paths::target().join("xtask/test-times.json"))?;
     print!("{}", times.table());
     println!("all green");
     Ok(())
@@ -120,7 +120,7 @@ fn doctests() -> Result<()> {
 /// Returns the names of black-box modules, chosen by name and text.
 fn black_box_modules(is_chosen: impl Fn(&str, &str) -> bool) -> Result<Vec<String>> {
     let mut modules = Vec::new();
-    for entry in fs::read_dir(workspace::root().join("tests/tests/black_box"))? {
+    for entry in fs::read_dir(workspace_paths::root().join("tests/tests/black_box"))? {
         let path = entry?.path();
         let name = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
         if path.is_file() && name != "main" && is_chosen(name, &fs::read_to_string(&path)?) {

@@ -4,8 +4,8 @@
 
 use super::{DENY_WARNINGS, cargo, format};
 use crate::nextest::{self, LONG, Selection};
-use crate::times::Times;
-use crate::{process, tidy, workspace};
+use crate::step_times::Times;
+use crate::{process, tidy, workspace_paths};
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,21 +15,21 @@ use std::process::Command;
 /// Black-box modules that run for any change: a few for each part of the product, which take some
 /// seconds together.
 const SMOKE: &[&str] = &[
-    "conditional",
+    "conditional_requests",
     "error_pages",
-    "io",
+    "io_uring_fallback",
     "lua_handlers",
-    "protocols",
-    "reload",
+    "listener_protocols",
+    "failed_reloads",
     "resolve",
     "startup_signals",
-    "stopping",
+    "graceful_shutdown",
     "tls_self_signed",
 ];
 
 /// Black-box modules that run when the Lua crate has changed: one for each part of it.
 const LUA_SMOKE: &[&str] =
-    &["lua_content", "lua_faults", "lua_pages", "lua_reload", "lua_streams", "lua_waiting"];
+    &["lua_content_memory", "lua_faults", "lua_pages", "lua_reload", "lua_streams", "lua_waiting"];
 
 /// Seeds for each run of a simulator; the complete run uses more.
 const SIMULATOR_SEEDS: u32 = 100;
@@ -60,7 +60,7 @@ pub(super) fn run(since: Option<&str>) -> Result<()> {
     times.measure("format", format)?;
     times.measure("tidy", tidy::run)?;
     times.measure("lints", lints)?;
-    let targets = changed.targets(&workspace::root())?;
+    let targets = changed.targets(&workspace_paths::root())?;
     let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
     let filter = changed.filter();
     let selection = Selection { cargo: &targets, filter: Some(&filter), profile: None };
@@ -68,7 +68,7 @@ pub(super) fn run(since: Option<&str>) -> Result<()> {
     let mut tests = nextest::command(selection);
     tests.env("PINION_SIM_SEEDS", SIMULATOR_SEEDS.to_string());
     times.measure("tests", || process::run(&mut tests))?;
-    times.write(&workspace::target().join("xtask/quick-times.json"))?;
+    times.write(&workspace_paths::target().join("xtask/quick-times.json"))?;
     print!("{}", times.table());
     println!("green so far; before it lands: cargo xtask test");
     Ok(())
@@ -84,7 +84,7 @@ fn lints() -> Result<()> {
 fn changed_files(since: Option<&str>) -> Result<Vec<String>> {
     let git = |arguments: &[&str]| -> Result<Vec<String>> {
         let mut command = Command::new("git");
-        command.args(arguments).current_dir(workspace::root());
+        command.args(arguments).current_dir(workspace_paths::root());
         Ok(process::output(&mut command)?.lines().map(str::to_owned).collect())
     };
     let new = git(&["ls-files", "--others", "--exclude-standard"])?;
@@ -107,10 +107,10 @@ impl Changed {
                     changed.modules.insert(module.trim_end_matches(".rs").to_owned());
                 }
                 ["docs", ..] | ["README.md" | "CONTRIBUTING.md"] | ["examples", ..] => {
-                    changed.modules.insert("docs".to_owned());
+                    changed.modules.insert("document_commands".to_owned());
                 }
                 ["packaging", ..] => {
-                    let modules = ["confinement", "packaging"].map(str::to_owned);
+                    let modules = ["confinement", "systemd_and_container_files"].map(str::to_owned);
                     changed.modules.extend(modules);
                 }
                 ["crates", name, ..] => {
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn files_belong_to_packages_and_modules() {
         let files = [
-            "crates/http/src/h1/head.rs",
+            "crates/http/src/h1/head_parser.rs",
             "crates/http/tests/wire/main.rs",
             "tests/tests/black_box/floods/bystanders.rs",
             "tests/tests/black_box/main.rs",
@@ -206,7 +206,8 @@ mod tests {
         let found = changed(&files);
         assert_eq!(
             found.shown(),
-            "bench/h3load, crates/http, tests, confinement, docs, floods, packaging"
+            "bench/h3load, crates/http, tests, confinement, document_commands, floods, \
+             systemd_and_container_files"
         );
         assert_eq!(found.others, ["Cargo.lock"]);
         let filter = found.filter();
@@ -219,7 +220,7 @@ mod tests {
     fn the_tests_of_a_changed_package_are_built_and_run() {
         let found =
             changed(&["crates/http/src/lib.rs", "crates/pinion/src/lib.rs", "xtask/src/main.rs"]);
-        let targets = found.targets(&workspace::root()).expect("the targets");
+        let targets = found.targets(&workspace_paths::root()).expect("the targets");
         for target in ["--lib", "--bin=pinion", "--bin=xtask", "--test=wire", "--test=cli"] {
             assert!(targets.iter().any(|found| found == target), "{target}: {targets:?}");
         }

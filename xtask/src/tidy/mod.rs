@@ -7,39 +7,39 @@
 //! | Module | Contents |
 //! |---|---|
 //! | `project` | the text files and packages of the tree |
-//! | `source` | a Rust file split into code and text |
-//! | `crates` | the layers of the crates |
-//! | `layers` | the layers of the engine |
-//! | `cycles` | circles between files of a crate |
+//! | `rust_source` | a Rust file split into code and text |
+//! | `crate_layers` | the layers of the crates |
+//! | `engine_layers` | the layers of the engine |
+//! | `file_cycles` | circles between files of a crate |
 //! | `orphans` | unused Rust files |
-//! | `names` | the names of files |
-//! | `size` | the sizes of lines, files and functions |
-//! | `safety`, `simulation` | `unsafe` code; parts of the simulator that only tests may contain |
-//! | `notes` | required comments |
-//! | `phrases` | plain English |
-//! | `language` | a measurement of comments and names |
-//! | `links` | links in documents |
-//! | `paths` | paths in documents |
-//! | `decisions` | the index of the decisions |
+//! | `file_names` | the names of files |
+//! | `size_limits` | the sizes of lines, files and functions |
+//! | `unsafe_code`, `simulator_only_code` | `unsafe` code; code of the simulator in other places |
+//! | `required_comments` | required comments |
+//! | `forbidden_phrases` | plain English |
+//! | `language_metrics` | a measurement of comments and names |
+//! | `document_links` | links in documents |
+//! | `document_file_references` | paths in documents |
+//! | `decision_index` | the index of the decisions |
 
-mod crates;
-mod cycles;
-mod decisions;
-mod language;
-mod layers;
-mod links;
-mod names;
-mod notes;
+mod crate_layers;
+mod decision_index;
+mod document_file_references;
+mod document_links;
+mod engine_layers;
+mod file_cycles;
+mod file_names;
+mod forbidden_phrases;
+mod language_metrics;
 mod orphans;
-mod paths;
-mod phrases;
 mod project;
-mod safety;
-mod simulation;
-mod size;
-mod source;
+mod required_comments;
+mod rust_source;
+mod simulator_only_code;
+mod size_limits;
+mod unsafe_code;
 
-use crate::workspace;
+use crate::workspace_paths;
 use anyhow::{Result, bail};
 use project::{Finding, Project};
 
@@ -53,32 +53,32 @@ struct Rule {
 }
 
 const RULES: &[Rule] = &[
-    crates::IMPORTS,
-    crates::SYSTEMS,
-    crates::MAPS,
-    crates::MODULES,
-    layers::LAYERS,
-    layers::EVENT_CALLS,
-    layers::CLOCK,
-    cycles::CYCLES,
-    safety::HOMES,
-    safety::ARGUMENTS,
-    simulation::SIMULATION,
-    size::WIDTH,
-    size::FILES,
-    size::FUNCTIONS,
-    notes::LEFTOVERS,
-    notes::LIMITS,
-    notes::OPENINGS,
-    notes::EXCUSES,
+    crate_layers::IMPORTS,
+    crate_layers::SYSTEMS,
+    crate_layers::MAPS,
+    crate_layers::MODULES,
+    engine_layers::LAYERS,
+    engine_layers::EVENT_CALLS,
+    engine_layers::CLOCK,
+    file_cycles::CYCLES,
+    unsafe_code::HOMES,
+    unsafe_code::ARGUMENTS,
+    simulator_only_code::SIMULATION,
+    size_limits::WIDTH,
+    size_limits::FILES,
+    size_limits::FUNCTIONS,
+    required_comments::LEFTOVERS,
+    required_comments::LIMITS,
+    required_comments::OPENINGS,
+    required_comments::EXCUSES,
     orphans::ORPHANS,
-    names::VAGUE,
-    language::TYPE_NAMES,
-    links::LINKS,
-    paths::NAMED_PATHS,
-    paths::OUTSIDE_DOCUMENTS,
-    decisions::DECISIONS,
-    phrases::PHRASES,
+    file_names::VAGUE,
+    language_metrics::TYPE_NAMES,
+    document_links::LINKS,
+    document_file_references::NAMED_PATHS,
+    document_file_references::OUTSIDE_DOCUMENTS,
+    decision_index::DECISIONS,
+    forbidden_phrases::PHRASES,
 ];
 
 /// Checks the source tree from which this program was built.
@@ -88,7 +88,7 @@ pub(crate) fn run() -> Result<()> {
             bail!("the rule `{}` does not find its own canary", rule.name);
         }
     }
-    let project = Project::read(&workspace::root())?;
+    let project = Project::read(&workspace_paths::root())?;
     let mut findings = 0;
     for rule in RULES {
         for finding in (rule.check)(&project) {
@@ -106,15 +106,15 @@ pub(crate) fn run() -> Result<()> {
 /// Prints the largest cycle of files that depend on each other, for each crate, and figures about
 /// the language of the code.
 pub(crate) fn report() -> Result<()> {
-    let project = Project::read(&workspace::root())?;
+    let project = Project::read(&workspace_paths::root())?;
     println!("largest cycle of files that depend on each other:");
-    for circle in cycles::largest(&project) {
+    for circle in file_cycles::largest(&project) {
         match circle.modules.len() {
             0 | 1 => println!("{:>4}  {}", "none", circle.krate),
             files => println!("{files:>4}  {}: {}", circle.krate, circle.modules.join(", ")),
         }
     }
-    print!("{}", language::Language::of(&project).report());
+    print!("{}", language_metrics::Language::of(&project).report());
     Ok(())
 }
 

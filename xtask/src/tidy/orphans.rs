@@ -2,7 +2,7 @@
 
 use super::Rule;
 use super::project::{File, Finding, Project};
-use super::source::Source;
+use super::rust_source::Source;
 use std::collections::BTreeSet;
 
 pub(super) const ORPHANS: Rule = Rule { name: "orphans", check: orphans, canary: orphan };

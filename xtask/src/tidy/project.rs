@@ -1,7 +1,7 @@
 //! The subject of the rules: the text files of the tree and the packages that cargo knows.
 
-use super::source::Source;
-use crate::{process, workspace};
+use super::rust_source::Source;
+use crate::{process, workspace_paths};
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::fmt;
@@ -57,7 +57,7 @@ const OUTSIDE: [&str; 2] = ["fuzz/Cargo.toml", "tests/h3i/Cargo.toml"];
 
 impl Project {
     pub(crate) fn read(root: &Path) -> Result<Self> {
-        let paths = workspace::files(root)?;
+        let paths = workspace_paths::files(root)?;
         let mut files = Vec::new();
         let is_text =
             |path: &&String| TEXT.contains(&extension(path)) || path.starts_with(PACKAGING);

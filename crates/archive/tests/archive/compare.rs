@@ -6,10 +6,10 @@ use pinion_archive::{
     ArchivePart, Aspects, CompareError, Comparison, EntryKind, Fault, Layout, NewEntry, NewShared,
     Pair, Role, SectionKind,
 };
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use proptest::prelude::*;
 
-use crate::sample::{body, finish, form, resource, shared, site, writer};
+use crate::sample_archive::{body, finish, form, resource, shared, site, writer};
 
 /// The response to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use pinion_archive::limits::ERROR_PAGE_MAX_BYTES;
 use pinion_archive::{Layout, NewEntry, WriteError, verify};
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
-use crate::sample::{body, finish, form, is_sound, resource, shared, writer};
+use crate::sample_archive::{body, finish, form, is_sound, resource, shared, writer};
 
 fn with_pages(pages: &[(u16, &[u8])]) -> Vec<u8> {
     let mut w = writer();

@@ -9,8 +9,8 @@ use pinion_archive::{
 use proptest::prelude::*;
 use zerocopy::FromBytes;
 
-use crate::forge::Forge;
-use crate::sample::{everything_in, later_site, look_up, site};
+use crate::checksum_forger::Forge;
+use crate::sample_archive::{everything_in, later_site, look_up, site};
 
 fn open_error(forge: &Forge) -> OpenError {
     Layout::open(&forge.bytes).expect_err("must be refused")
@@ -493,7 +493,7 @@ proptest! {
         slots in proptest::collection::vec(any::<u64>(), 0..3),
     ) {
         let mut forge = Forge::new();
-        for key in crate::sample::KEYS {
+        for key in crate::sample_archive::KEYS {
             forge = forge.record(key, |header, rest| {
                 for (place, value) in &change {
                     let header = zerocopy::IntoBytes::as_mut_bytes(header);

@@ -8,11 +8,11 @@ use pinion_archive::{
 };
 use zerocopy::FromBytes;
 
-use crate::forge::Forge;
-use crate::sample::{
+use crate::checksum_forger::Forge;
+use crate::sample_archive::{
     RULES, body, finish, form, is_sound, resource, rules_of, shared, site, writer,
 };
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
 /// Returns the part and the fault for which an archive is refused whose first rule was changed.
 fn refused(change: impl FnOnce(&mut RuleHeader, &mut [u8])) -> (ArchivePart, Fault) {

@@ -3,9 +3,9 @@
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use pinion_archive::{Digest, Layout, Scratch, Writer};
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
-use crate::sample::{body, finish, form, resource, shared, writer};
+use crate::sample_archive::{body, finish, form, resource, shared, writer};
 
 /// Memory that is only used where something other than zero was written.
 struct Sparse {

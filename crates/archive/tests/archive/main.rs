@@ -1,19 +1,19 @@
 //! The format seen from outside: a reader gets exactly the written data, and no damage of the bytes
 //! leads to a wrong result.
 
+mod checksum_forger;
 mod compare;
 #[path = "../../../http/tests/wire/compressed_fields_law.rs"]
 mod compressed_fields_law;
-mod corpus;
-mod edits;
 mod error_pages;
-mod forge;
-mod format;
+mod format_document;
+mod fuzz_check;
+mod fuzz_corpus;
+mod fuzz_edits;
 mod hostile;
 mod hostile_rules;
-mod injury;
 mod landmarks;
 mod large;
-mod oracle;
+mod random_corruption;
 mod round_trip;
-mod sample;
+mod sample_archive;

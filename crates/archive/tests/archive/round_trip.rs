@@ -7,12 +7,12 @@ use pinion_archive::layout::IndexHeader;
 use pinion_archive::{
     Digest, EntryKind, Fault, Layout, NewEntry, NewShared, Role, Scratch, SectionKind, WriteError,
 };
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use proptest::prelude::*;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::FromBytes;
 
-use crate::sample::{
+use crate::sample_archive::{
     CODE, KEYS, body, code_of, everything_in, finish, form, is_sound, later_site, look_up,
     look_up_fallback, resource, shared, site, writer,
 };

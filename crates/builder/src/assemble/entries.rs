@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 
 use pinion_archive::limits::{ERROR_PAGE_MAX_BYTES, FALLBACK_DEPTH_MAX};
 use pinion_archive::{Digest, ETag, EntryKind, NewEntry, NewRepresentation, WriteError};
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use pinion_http::date::UnixSeconds;
-use pinion_http::page::STATUSES;
+use pinion_http::error_page::STATUSES;
 
 use super::{Assembly, Earlier, Resource};
 use crate::assemble::stored_contents::ContentForm;
 use crate::error::BuildError;
-use crate::fields::{FieldBlock, Purpose};
 use crate::fingerprint::{self, NamedFile};
-use crate::media::MediaType;
+use crate::media_type::MediaType;
+use crate::path_aliases::{self, FallbackPage, UrlPlan};
+use crate::response_fields::{FieldBlock, Purpose};
 use crate::rules::redirects::Redirect;
 use crate::rules::{
     ChangesId, CompiledRedirects, EntryVerdict, Rules, SitePaths, as_new_field_rule, as_new_rule,
 };
 use crate::summary::{Fingerprinted, Shadowed, Summary};
-use crate::url_plan::{self, FallbackPage, UrlPlan};
 use crate::walk::found_files::relative;
 use crate::walk::name_filter::NameFilter;
 use crate::warning::Warning;
@@ -67,7 +67,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             files.get(resource.file as usize).map_or(&[][..], |file| &file.key)
         };
         let keys: Vec<&[u8]> = resources.iter().map(key).collect();
-        let plan = url_plan::plan(&keys, self.options.conventions(self.rules));
+        let plan = path_aliases::plan(&keys, self.options.conventions(self.rules));
         self.summary.report = self.options.report.then(|| self.report(&resources, &keys));
         let rules: &'a Rules = self.rules;
         let paths = (!rules.redirects.is_empty()).then(|| RedirectPaths {
@@ -169,7 +169,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             *forms = Some((changes, self.representations(resource, *purpose, changes)?));
         }
         let forms = forms.as_ref().map_or(&[][..], |(_, forms)| forms);
-        let target = if path == *key { Vec::new() } else { url_plan::escaped(key) };
+        let target = if path == *key { Vec::new() } else { path_aliases::escaped(key) };
         let entry = entry(path, &target, resource.modified(), forms);
         let rules_first = verdict == EntryVerdict::RulesFirst;
         self.writer.entry(&NewEntry { rules_first, ..entry })
@@ -243,7 +243,7 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
     /// Writes the page for navigations to missing resources.
     fn single_page(&mut self, resources: &[Resource], keys: &[&[u8]]) -> Result<(), BuildError> {
         let Some(file) = &self.options.single_page else { return Ok(()) };
-        let key = url_plan::of_path(file);
+        let key = path_aliases::of_path(file);
         let found = keys.binary_search(&&*key).ok().and_then(|number| resources.get(number));
         let resource = found.ok_or_else(|| BuildError::SinglePage(file.clone()))?;
         let changes = self.fields.changes.of_folder(b"/");

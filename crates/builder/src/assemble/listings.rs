@@ -10,14 +10,14 @@ use super::entries::{RedirectPaths, entry};
 use super::{Assembly, NEVER, NO_FILE, Resource};
 use crate::encode::Encoders;
 use crate::error::BuildError;
-use crate::fields::Purpose;
 use crate::listing::{self, ListedFile, Listing};
-use crate::media::MediaType;
-use crate::pipeline;
+use crate::media_type::MediaType;
+use crate::ordered_thread_pool;
+use crate::path_aliases::{self, UrlPlan};
 use crate::process_file::{BuildState, FileCodings};
 use crate::progress::Progress;
+use crate::response_fields::Purpose;
 use crate::rules::EntryVerdict;
-use crate::url_plan::{self, UrlPlan};
 
 /// The media type of a listing for browsers.
 const PAGE: MediaType = MediaType { essence: "text/html", utf8: true };
@@ -58,7 +58,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
             })
             .collect();
         let keys: Vec<&[u8]> = all.iter().map(|file| file.key).collect();
-        let plan = url_plan::plan(&keys, self.options.conventions(self.rules));
+        let plan = path_aliases::plan(&keys, self.options.conventions(self.rules));
         let mut number = 0;
         let public = |_: &ListedFile<'_>| {
             number += 1;
@@ -73,7 +73,7 @@ impl<W: Write + Seek> Assembly<'_, W> {
         };
         let costs: Vec<u64> =
             plan.listings.iter().map(|folder| below(folder).len() as u64 * ROW_BYTES).collect();
-        pipeline::in_order(
+        ordered_thread_pool::in_order(
             &costs,
             crate::limits::WINDOW_MIN_BYTES,
             workers,

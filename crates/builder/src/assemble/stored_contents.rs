@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 use pinion_archive::{BodyRef, Digest, WriteError};
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
 use crate::coding_rules::CodingListId;
 

@@ -3,8 +3,8 @@ use std::io::Read;
 use proptest::prelude::*;
 
 use super::*;
-use crate::codings::{CodingEffort, codings_at};
-use pinion_http::coding::Coding;
+use crate::coding_options::{CodingEffort, codings_at};
+use pinion_http::content_coding::Coding;
 
 fn decoded(coding: Coding, encoded: &EncodedContent) -> Vec<u8> {
     let mut content = Vec::new();

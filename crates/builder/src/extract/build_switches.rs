@@ -5,7 +5,7 @@ use pinion_archive::{Archive, Damage, Scratch};
 
 use crate::extract::entry_files::is_page;
 use crate::extract::headers_file::{DifferenceReason, EntryResponses};
-use crate::url_plan::{FAVICON, FAVICON_FILES, clean_url, index_url};
+use crate::path_aliases::{FAVICON, FAVICON_FILES, clean_url, index_url};
 
 /// The further names of files.
 #[derive(Default)]

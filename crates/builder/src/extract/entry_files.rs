@@ -9,17 +9,17 @@ use pinion_archive::layout::{
 use pinion_archive::{
     Archive, BodyDigests, CodeSection, Damage, Entry, EntryKind, PreviousAssets, Scratch,
 };
-use pinion_http::target;
-use pinion_template::name::main_script;
+use pinion_http::request_target;
+use pinion_template::file_name::main_script;
 
 use crate::assemble::{COMPAT_80S, COMPAT_FACT, INCLUDE_FACT};
 use crate::code_or_content;
-use crate::compat_80s::{is_page_below_static, loads_module};
 use crate::extract::code_paths::CodePlaces;
+use crate::legacy_80s_server::{is_page_below_static, loads_module};
 use crate::limits::{FILE_NAME_MAX_BYTES, FILE_PATH_MAX_BYTES};
-use crate::media::{self, MediaType};
-use crate::url_plan;
-use crate::walk::file_names::{RulesFile, is_code, is_script, path_and_name, rules_file};
+use crate::media_type::{self, MediaType};
+use crate::path_aliases;
+use crate::walk::file_kinds_by_name::{RulesFile, is_code, is_script, path_and_name, rules_file};
 use crate::walk::found_files::relative;
 use crate::walk::name_filter::NameFilter;
 
@@ -248,7 +248,7 @@ impl<'a> ExtractLayout<'a> {
         if is_left_out && !is_static {
             return refuse(RefusalReason::LeftOut);
         }
-        if is_page(entry) && url_plan::is_hidden(&path) {
+        if is_page(entry) && path_aliases::is_hidden(&path) {
             return refuse(RefusalReason::Special);
         }
         if reader.lies_in_file(&path, above, scratch)? {
@@ -308,7 +308,7 @@ impl EntryReader<'_> {
         scratch: &mut Scratch,
     ) -> Result<Option<bool>, Damage> {
         let Some(entry) = self.archive.find(path, scratch)? else {
-            return Ok(url_plan::is_hidden(path).then_some(true));
+            return Ok(path_aliases::is_hidden(path).then_some(true));
         };
         let form = entry.representation(0);
         let Some(form) = form.filter(|_| is_page(&entry)) else { return Ok(Some(false)) };
@@ -320,8 +320,10 @@ impl EntryReader<'_> {
     fn is_alias(&self, entry: &Entry<'_>, scratch: &mut Scratch) -> Result<bool, Damage> {
         let Some(location) = entry.target() else { return Ok(false) };
         let mut decoded = Vec::new();
-        let Ok(file) = target::decode_path(location, &mut decoded) else { return Ok(false) };
-        if !url_plan::files_of(entry.path()).any(|name| name == file) {
+        let Ok(file) = request_target::decode_path(location, &mut decoded) else {
+            return Ok(false);
+        };
+        if !path_aliases::files_of(entry.path()).any(|name| name == file) {
             return Ok(false);
         }
         Ok(self.archive.load(file, scratch)? && self.is_same(scratch, entry)?)
@@ -334,7 +336,7 @@ impl EntryReader<'_> {
         scratch: &mut Scratch,
     ) -> Result<Option<Vec<u8>>, Damage> {
         let folder = entry.path().strip_prefix(FALLBACK_PREFIX).unwrap_or_default();
-        let usual = [folder, url_plan::NOT_FOUND_NAME].concat();
+        let usual = [folder, path_aliases::NOT_FOUND_NAME].concat();
         if entry.status() == 404
             && self.archive.load(&usual, scratch)?
             && self.is_same(scratch, entry)?
@@ -370,7 +372,7 @@ impl EntryReader<'_> {
             Some(form) => self.archive.shared(form.shared())?.media_type(),
             None => b"",
         };
-        Ok(format!("_{}.{}", entry.status(), media::extension(media_type)))
+        Ok(format!("_{}.{}", entry.status(), media_type::extension(media_type)))
     }
 
     /// Returns whether the entry in the scratch is content of its own and equal to that of `entry`.

@@ -10,14 +10,14 @@ use std::path::Path;
 
 use pinion_archive::layout::FALLBACK_PREFIX;
 use pinion_archive::{Archive, Damage, Entry, EntryKind, Role, Scratch, SharedBlock, SharedId};
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
 use crate::extract::entry_files::is_page;
 use crate::extract::redirects_file::from_text;
-use crate::fields::{NEVER_CACHED, Purpose, usual, usual_without_content};
 use crate::fingerprint::{self, NamedFile, is_named_by_content};
 use crate::limits::{EXTRACTED_PATTERNS_MAX, RULES_FILE_MAX_BYTES};
-use crate::media::{MediaType, is_packed};
+use crate::media_type::{MediaType, is_packed};
+use crate::response_fields::{NEVER_CACHED, Purpose, usual, usual_without_content};
 use crate::rules::headers::parse;
 use crate::rules::{Changes, ChangesId, FieldList};
 use crate::walk::name_globs::Globs;
@@ -143,7 +143,8 @@ impl EntryResponses {
         };
         let mut decoded = Vec::new();
         let target = entry.target().unwrap_or(entry.path());
-        let named = pinion_http::target::decode_path(target, &mut decoded).unwrap_or(target);
+        let named =
+            pinion_http::request_target::decode_path(target, &mut decoded).unwrap_or(target);
         let key = file.unwrap_or(named);
         let Some(body) = archive.body(&form)? else { return Ok(()) };
         let media = MediaType::of(key, body);

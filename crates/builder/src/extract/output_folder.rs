@@ -15,8 +15,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::draft_file::under_another_name;
 use crate::extract::{ExtractError, entry_files};
+use crate::temporary_file::under_another_name;
 
 /// A folder that is being filled.
 pub(super) struct Tree {

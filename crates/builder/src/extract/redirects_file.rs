@@ -9,9 +9,9 @@ use pinion_archive::{
 };
 
 use crate::extract::entry_files;
+use crate::path_aliases;
 use crate::rules::leads_to_itself;
 use crate::rules::redirects::parse;
-use crate::url_plan;
 
 /// The name of the capture of a `*` at the end.
 const SPLAT: &str = "splat";
@@ -196,7 +196,7 @@ fn has_file(archive: &Archive<'_>, path: &[u8]) -> Result<bool, Damage> {
     let with = [without, b"/"].concat();
     let mut scratch = Scratch::new();
     for form in [without, &with] {
-        for file in url_plan::files_of(form).chain([form.to_vec()]) {
+        for file in path_aliases::files_of(form).chain([form.to_vec()]) {
             if archive.load(&file, &mut scratch)?
                 && scratch.entry().is_some_and(|entry| entry_files::is_page(&entry))
             {

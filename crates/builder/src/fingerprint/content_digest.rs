@@ -2,8 +2,8 @@
 
 use aws_lc_rs::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA384, SHA512, digest};
 
+use super::hash_candidates::{is_asset, stem_of};
 use super::name_group::Alphabet;
-use super::name_part::{is_asset, stem_of};
 use super::split_name;
 use super::word_or_hash::{Look, look};
 

@@ -7,7 +7,7 @@ use proptest::test_runner::TestRunner;
 use super::name_group::Alphabet;
 use super::word_or_hash::{Look, look};
 use super::*;
-use crate::media::by_extension;
+use crate::media_type::by_extension;
 
 fn no_globs() -> Globs {
     Globs::new(&[]).expect("no pattern")

@@ -9,12 +9,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
-use pinion_http::target;
+use pinion_http::request_target;
 use pinion_kawipiko::{Archive, Damage, Kind, Reference};
 
 use crate::import::reference_responses::ImportedResponse;
-use crate::media::MediaType;
-use crate::url_plan;
+use crate::media_type::MediaType;
+use crate::path_aliases;
 
 /// The plan of our archive.
 #[derive(Debug, Default)]
@@ -349,7 +349,7 @@ impl<'a> Gathered<'a> {
         let aliases: Vec<(Vec<u8>, Vec<u8>)> = pages
             .keys()
             .filter_map(|path| {
-                let file = url_plan::files_of(path).find(|file| same(path, file))?;
+                let file = path_aliases::files_of(path).find(|file| same(path, file))?;
                 Some((path.clone(), file))
             })
             .collect();
@@ -409,7 +409,7 @@ fn rule(host: Option<Vec<u8>>, path: &[u8], response: usize) -> Rule {
 /// one that no request can have.
 fn decoded(path: &[u8]) -> Option<Vec<u8>> {
     let mut buffer = Vec::new();
-    target::decode_path(path, &mut buffer).ok().map(<[u8]>::to_vec)
+    request_target::decode_path(path, &mut buffer).ok().map(<[u8]>::to_vec)
 }
 
 /// Returns `/dir/` of `/dir/*`.

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
-use crate::decode::{DecodeError, decoded, gzip_bytes};
 use crate::limits::IMPORTED_MAX_BYTES;
+use crate::verify_coding::{DecodeError, decoded, gzip_bytes};
 
 /// Stored bytes and their coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ fn opened(coding: Coding, stored: &[u8]) -> Result<Vec<u8>, ContentFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codings::CodingEffort;
+    use crate::coding_options::CodingEffort;
     use crate::encode::Encoders;
 
     #[test]

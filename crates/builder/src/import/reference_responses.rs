@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use pinion_archive::is_written_by_server;
-use pinion_http::page::SECURITY_FIELDS;
+use pinion_http::error_page::SECURITY_FIELDS;
 use pinion_kawipiko::{Archive, Damage, KawipikoField, Kind, RecordFault, Reference};
 
 use crate::import::decoded_contents::StoredBytes;
-use crate::media::is_packed;
+use crate::media_type::is_packed;
 
 /// Status, fields and content. Paths with the same numbers share one.
 #[derive(Clone, Debug)]

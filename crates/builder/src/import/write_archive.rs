@@ -10,24 +10,24 @@ use pinion_archive::{
     BodyRef, Digest, ETag, EntryKind, NewEntry, NewOrigin, NewRepresentation, NewRule, NewShared,
     PathPart, Role, SharedId, TargetPart, Writer,
 };
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
+use crate::coding_options::CodingLevel;
 use crate::coding_rules::CodingRules;
-use crate::codings::CodingLevel;
 use crate::encode::{EncodedContent, Encoders};
 use crate::error::BuildError;
-use crate::fields::{FieldBlocks, NEVER_CACHED};
 use crate::import::archive_plan::{ImportPlan, PlannedPage, Rule};
 use crate::import::decoded_contents::{ContentFault, StoredBytes};
 use crate::import::reference_responses::ImportedResponse;
 use crate::import::{ImportError, Imported};
 use crate::limits::{HELD_MAX_BYTES, WINDOW_MAX_BYTES};
-use crate::media::MediaType;
+use crate::media_type::MediaType;
 use crate::options::Options;
-use crate::pipeline;
+use crate::ordered_thread_pool;
+use crate::path_aliases;
 use crate::progress::Progress;
+use crate::response_fields::{FieldBlocks, NEVER_CACHED};
 use crate::summary::CodingSummary;
-use crate::url_plan;
 
 /// Writes everything.
 pub(super) fn write<W: Write + Seek>(
@@ -178,7 +178,7 @@ impl<'a, W: Write + Seek> ArchiveImport<'_, 'a, W> {
         progress.found(list.len() as u64, list.iter().map(|one| one.stored.bytes()).sum());
         let workers = options.threads.or_else(|| thread::available_parallelism().ok());
         let (mut kept, mut bytes_done) = (Vec::with_capacity(list.len()), 0);
-        pipeline::in_order(
+        ordered_thread_pool::in_order(
             &costs,
             WINDOW_MAX_BYTES,
             workers.map_or(1, NonZeroUsize::get),
@@ -321,7 +321,7 @@ impl<'a, W: Write + Seek> ArchiveImport<'_, 'a, W> {
             let Some(ReadyResponse::Content(forms)) = responses.get(page.response) else {
                 continue;
             };
-            let target = page.alias_of.as_deref().map(url_plan::escaped).unwrap_or_default();
+            let target = page.alias_of.as_deref().map(path_aliases::escaped).unwrap_or_default();
             let entry = self.content(path, page.response, forms);
             self.writer.entry(&NewEntry {
                 target: &target,

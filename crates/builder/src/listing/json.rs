@@ -56,7 +56,7 @@ fn write_text(json: &mut String, text: &str) {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use pinion_http::target::decode_path;
+    use pinion_http::request_target::decode_path;
     use proptest::prelude::*;
     use serde_json::Value;
 

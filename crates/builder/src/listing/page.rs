@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use pinion_http::date::{self, UnixSeconds};
-use pinion_http::html::escape;
+use pinion_http::html_escape::escape;
 
 use super::{Listing, ListingRow};
 use crate::limits::LISTING_ROWS_MAX;

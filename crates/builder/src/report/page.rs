@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use pinion_http::html::escape;
+use pinion_http::html_escape::escape;
 
 use super::treemap_svg::{GROUPS, group, svg};
 use super::{BuildReport, FileReport, PageReport, Sum};

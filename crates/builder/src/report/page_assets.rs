@@ -5,7 +5,7 @@
 
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{StartTag, Token, Tokenizer};
-use pinion_http::target::decode_path;
+use pinion_http::request_target::decode_path;
 
 use crate::limits::ASSETS_MAX;
 
@@ -75,7 +75,7 @@ fn resolved(key: &[u8], reference: &[u8]) -> Option<Box<[u8]>> {
         path.to_vec()
     } else {
         let folder = key.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
-        [&crate::url_plan::escaped(key.get(..folder)?), path].concat()
+        [&crate::path_aliases::escaped(key.get(..folder)?), path].concat()
     };
     let mut decoded = Vec::new();
     decode_path(&whole, &mut decoded).ok().map(Into::into)

@@ -5,10 +5,10 @@
 
 use std::fmt::Write as _;
 
-use pinion_http::html::escape;
+use pinion_http::html_escape::escape;
 
 use super::FileReport;
-use super::treemap::{TreemapArea, divide};
+use super::treemap_layout::{TreemapArea, divide};
 use crate::number_format::{percent, size};
 
 /// The width of the drawing, in units of its own.

@@ -8,7 +8,7 @@ use super::headers::{self, FieldRule, HeaderChange};
 use super::redirects::{self, Redirect};
 use super::rules_files::{Deepest, folder_and_name};
 use super::{as_new_rule, path_matching};
-use crate::walk::file_names::{RulesFile, rules_file};
+use crate::walk::file_kinds_by_name::{RulesFile, rules_file};
 use crate::walk::found_files::relative;
 
 /// The rules of the files that an archive keeps. Lines that are wrong are left out, as in a build

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use pinion_http::field_list;
+use pinion_http::joined_field_values;
 
 use super::header_pattern::Captured;
 use super::headers::{FieldRule, HeaderChange};
-use crate::fields::NEVER_CACHED;
+use crate::response_fields::NEVER_CACHED;
 
 /// The changes for each path or folder, equal ones once.
 pub(crate) struct Changes<'r> {
@@ -187,7 +187,7 @@ impl FieldList {
             // Without its own the wrong coding would be taken from a cache.
             Some(field) if field.given || name.eq_ignore_ascii_case("vary") => {
                 let mut joined = std::mem::take(&mut field.value).into_bytes();
-                field_list::join(&mut joined, 0, name.as_bytes(), value.as_bytes());
+                joined_field_values::join(&mut joined, 0, name.as_bytes(), value.as_bytes());
                 field.value = String::from_utf8_lossy(&joined).into_owned();
                 field.given = true;
             }

@@ -107,7 +107,7 @@ impl HeaderPattern {
                         None => captured.splat.as_deref(),
                         Some(rank) => captured.segments.get(rank).map(|segment| &**segment),
                     };
-                    out.extend_from_slice(&crate::url_plan::escaped(value.unwrap_or_default()));
+                    out.extend_from_slice(&crate::path_aliases::escaped(value.unwrap_or_default()));
                 }
             }
         }

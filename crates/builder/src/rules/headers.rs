@@ -7,7 +7,7 @@ use std::path::Path;
 
 use pinion_archive::is_written_by_server;
 use pinion_archive::limits::RULES_MAX;
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use pinion_http::grammar::{is_token, is_value_byte};
 
 use super::header_pattern::HeaderPattern;

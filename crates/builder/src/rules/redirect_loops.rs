@@ -2,9 +2,9 @@
 
 use pinion_archive::{SegmentPart, SegmentPattern};
 use pinion_http::host;
-use pinion_http::target::decode_path;
+use pinion_http::request_target::decode_path;
 
-use super::compile::{CompiledRedirects, forms};
+use super::compile_redirects::{CompiledRedirects, forms};
 use super::path_matching::{covers_host, matches};
 use super::redirects::{Redirect, RedirectPart, TargetPart};
 use super::site_paths::SitePaths;

@@ -1,14 +1,14 @@
 //! The target of a rule of `_redirects`.
 
 use pinion_archive::{SegmentPart, SegmentPattern};
-use pinion_http::target::is_uri_byte;
+use pinion_http::request_target::is_uri_byte;
 
 use super::host_names::{host_of, to_ascii};
 use super::percent_escapes::decoded;
 use super::redirect_condition::{RulePattern, SPLAT, is_name_byte};
 use super::redirects::{RedirectPart, TargetPart};
 use super::source_lines::{LineFault, Word};
-use crate::url_plan::escaped;
+use crate::path_aliases::escaped;
 
 /// The names that a target may use, in the order of their numbers.
 pub(super) struct Captures<'s>(pub(super) &'s [String]);

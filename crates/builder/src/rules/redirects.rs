@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pinion_archive::limits::{RULES_MAX, TARGET_MAX_BYTES};
 use pinion_archive::{PathPart, SegmentPattern};
 
-use super::other_servers;
+use super::foreign_redirect_syntax;
 use super::redirect_condition::RulePattern;
 use super::redirect_target::{Captures, RuleTarget};
 use super::source_lines::{LineFault, RuleError, Word, lines, words};
@@ -159,7 +159,9 @@ pub(super) fn parse_lines(
     for (number, line) in lines(text) {
         let read = |line| {
             let rule = rule(folder, line);
-            rule.map_err(|fault| other_servers::fault(line).unwrap_or(fault).quoting_word(line))
+            rule.map_err(|fault| {
+                foreign_redirect_syntax::fault(line).unwrap_or(fault).quoting_word(line)
+            })
         };
         match line.and_then(read) {
             Ok(rule) => rules.push(Redirect { file: Arc::clone(&shared), line: number, ..rule }),
@@ -210,9 +212,9 @@ fn rule(folder: &[u8], text: Word<'_>) -> Result<Redirect, LineFault> {
         let expected = format!("a target of at most {TARGET_MAX_BYTES} bytes, percent-encoded");
         return Err(LineFault::new(target_column, expected));
     }
-    let in_target = to.and_then(|to| other_servers::mark(to, true));
+    let in_target = to.and_then(|to| foreign_redirect_syntax::mark(to, true));
     Ok(Redirect {
-        foreign_mark: in_target.or_else(|| other_servers::mark(from, false)),
+        foreign_mark: in_target.or_else(|| foreign_redirect_syntax::mark(from, false)),
         file: Path::new("").into(),
         line: 0,
         force,

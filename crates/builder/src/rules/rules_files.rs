@@ -14,10 +14,10 @@ use super::{RuleError, Rules};
 use crate::error::{BuildError, FileProblem, Reason};
 use crate::limits::RULES_FILE_MAX_BYTES;
 use crate::rule_warning::RuleWarning;
+use crate::walk::consistent_file_read::OpenSource;
+use crate::walk::file_kinds_by_name::{RulesFile, rules_file};
 use crate::walk::file_metadata::{FileId, file_or_folder};
-use crate::walk::file_names::{RulesFile, rules_file};
 use crate::walk::found_files::relative;
-use crate::walk::open_source::OpenSource;
 use crate::warning::Warning;
 
 /// Takes one file after the other, and collects the errors.

@@ -6,7 +6,7 @@ use super::path_matching::covers_host;
 use super::redirects::{Redirect, RedirectPart, TargetPart};
 use crate::limits::TARGETS_LOOKED_AT_MAX;
 use crate::options::Options;
-use crate::url_plan::{UrlPlan, index_url};
+use crate::path_aliases::{UrlPlan, index_url};
 
 /// The paths of a site that have an entry, by a file, index, clean URL or listing.
 pub(crate) struct SitePaths<'s> {

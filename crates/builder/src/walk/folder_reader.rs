@@ -7,13 +7,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::code_or_content::{self, CodeFile};
-use crate::compat_80s::is_page_below_static;
-use crate::draft_file::draft_of;
 use crate::error::{FileProblem, Reason};
+use crate::legacy_80s_server::is_page_below_static;
 use crate::limits::{FILES_MAX, NAMES_UNASKED};
 use crate::progress::Progress;
+use crate::temporary_file::draft_of;
+use crate::walk::file_kinds_by_name::{is_code, rules_file};
 use crate::walk::file_metadata::{FileId, followed, id, is_of_kernel};
-use crate::walk::file_names::{is_code, rules_file};
 use crate::walk::found_files::{PageBelowStatic, relative};
 use crate::walk::name_filter::{FileVerdict, NameFilter};
 use crate::walk::source_stamp::SourceStamp;

@@ -4,13 +4,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use pinion_template::name::MAIN;
+use pinion_template::file_name::MAIN;
 
-use crate::compat_80s::is_page_below_static;
 use crate::error::BuildError;
+use crate::legacy_80s_server::is_page_below_static;
 use crate::options::Options;
-use crate::url_plan;
-use crate::walk::file_names::{
+use crate::path_aliases;
+use crate::walk::file_kinds_by_name::{
     is_code, is_draft, is_leftover, is_page, is_script_source, is_special, path_and_name,
     rules_file,
 };
@@ -92,7 +92,7 @@ impl NameFilter {
     /// request. Of a source that is read so as a whole, pages for errors are part of the archive as
     /// well.
     fn is_live(&self, key: &[u8]) -> bool {
-        let is_page = || url_plan::is_page_for_others(key);
+        let is_page = || path_aliases::is_page_for_others(key);
         let covers = |live: &[u8]| if live.is_empty() { !is_page() } else { live == key };
         self.live.iter().any(|live| covers(live))
     }

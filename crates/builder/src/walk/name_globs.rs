@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::error::BuildError;
-use crate::walk::file_names::path_and_name;
+use crate::walk::file_kinds_by_name::path_and_name;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod oracle;

@@ -21,16 +21,16 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use pinion_archive::Digest;
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use pinion_http::date::UnixSeconds;
 use zerocopy::little_endian::{I64, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::body_reuse::{BodySpot, OwnArchive, ReusableArchives};
 use crate::limits::{RACY_SECONDS, STAT_CACHE_MAX_BYTES};
-use crate::media::{self, MediaType};
-use crate::reuse::{BodySpot, OwnArchive, ReusableArchives};
+use crate::media_type::{self, MediaType};
+use crate::walk::consistent_file_read::OpenSource;
 use crate::walk::found_files::SourceFile;
-use crate::walk::open_source::OpenSource;
 use crate::walk::source_stamp::SourceStamp;
 
 /// The last byte is the version: it changes with the rows, and with the findings about a file.
@@ -171,7 +171,7 @@ impl StatCache {
         stamps: &[SourceStamp],
         reuse: &ReusableArchives,
     ) -> Vec<KnownFile> {
-        let essences = media::essences();
+        let essences = media_type::essences();
         let mut known = Vec::new();
         let mut rest = self.bytes.as_slice();
         let mut row = next(&mut rest);
@@ -205,7 +205,7 @@ impl CachedFile<'_> {
     fn media(&self, essences: &HashMap<&[u8], &'static str>) -> Option<MediaType> {
         let essence = *essences.get(self.essence)?;
         let media = MediaType { essence, ..self.found.media };
-        media::may_be(self.key, essence).then_some(media)
+        media_type::may_be(self.key, essence).then_some(media)
     }
 }
 

@@ -6,9 +6,9 @@ use std::io::{Cursor, Read};
 
 use pinion_archive::{Archive, Entry, Layout, verify};
 use pinion_builder::{BuildError, Built, Options, Summary, build};
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
-use crate::test_folder::Folder;
+use crate::temporary_folder::Folder;
 
 /// The time tests run at: 2021.
 pub(crate) const NOW: i64 = 1_609_459_200;

@@ -5,10 +5,10 @@ use std::num::NonZeroUsize;
 use pinion_builder::{
     CodingEffort, CodingLevel, CodingSummary, CodingsFor, Method, Options, Warning, codings_at,
 };
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
 use crate::archive_reader::{Site, built, built_with, options};
-use crate::test_folder::Folder;
+use crate::temporary_folder::Folder;
 
 const PAGE: &str = "<p>the same words, again and again, the same words</p>\n";
 

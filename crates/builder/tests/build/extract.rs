@@ -9,13 +9,13 @@ use pinion_archive::{
     Digest, ETag, EntryKind, Layout, NewEntry, NewRepresentation, NewShared, Role, Writer,
 };
 use pinion_builder::{ExtractError, ExtractOptions, Extracted, extract};
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use proptest::prelude::*;
 
 use pinion_builder::Options;
 
 use crate::archive_reader::{built, built_with, options};
-use crate::test_folder::Folder;
+use crate::temporary_folder::Folder;
 
 fn extracted(bytes: &[u8], out: &Path, keep_going: bool) -> Result<Extracted, ExtractError> {
     let layout = Layout::open(bytes).expect("an archive");

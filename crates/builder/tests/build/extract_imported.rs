@@ -12,7 +12,7 @@ use pinion_builder::{
 };
 
 use crate::archive_reader::{Page, Site, built_with, options, read};
-use crate::test_folder::Folder;
+use crate::temporary_folder::Folder;
 
 fn archives() -> Vec<PathBuf> {
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kawipiko/tests/archives/made");

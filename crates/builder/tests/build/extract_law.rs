@@ -11,9 +11,9 @@ use pinion_archive::{
     PathPart, Role, TargetPart, Writer,
 };
 use pinion_builder::{ExtractError, ExtractOptions, Extracted, extract};
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
-use crate::edits::{edit, reseal};
+use crate::fuzz_edits::{edit, reseal};
 
 /// Flag in the first byte of an input: the checksums are corrected.
 const SEALED: u8 = 1;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::archive_reader::built;
 use crate::fields_oracle::{PATTERNS, Rule, text, told};
-use crate::test_folder::Folder;
+use crate::temporary_folder::Folder;
 
 const FILES: [&str; 8] =
     ["a", "abc", "b.css", "A/x.txt", "d/b.css", "d/e/b", "d/e/f/abc.txt", "d-e"];

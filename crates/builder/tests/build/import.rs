@@ -1,5 +1,5 @@
-//! Archives of kawipiko are imported. tests/tests/black_box/import.rs tests the responses to
-//! clients.
+//! Archives of kawipiko are imported. tests/tests/black_box/kawipiko_import.rs tests the responses
+//! to clients.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use pinion_builder::{
 use proptest::prelude::*;
 
 use crate::archive_reader::options;
-use crate::test_folder::Folder;
+use crate::temporary_folder::Folder;
 
 fn made(name: &str) -> Vec<u8> {
     fs::read(archives().join("made").join(name)).expect("an archive")

@@ -10,7 +10,7 @@ use pinion_archive::{EntryKind, Layout, verify};
 use pinion_builder::{CodingEffort, Imported, Options, codings_at, import_file};
 use pinion_kawipiko::Archive;
 
-use crate::make;
+use crate::cdb_writer;
 
 /// First byte of an input: the rest is the file.
 const WHOLE: u8 = 0;
@@ -36,7 +36,7 @@ pub(crate) fn check(data: &[u8]) -> bool {
     let cdb = match EDITS.iter().position(|edits| edits == how) {
         Some(number) => edited(MADE[number], rest),
         None if *how == WHOLE => rest.to_vec(),
-        None => make::database(&records(rest)),
+        None => cdb_writer::database(&records(rest)),
     };
     let folder = PLACE.get_or_init(|| Mutex::new(place()));
     let folder = folder.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +104,7 @@ fn edited(whole: &[u8], edits: &[u8]) -> Vec<u8> {
 }
 
 fn records(mut rest: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut records = vec![make::schema()];
+    let mut records = vec![cdb_writer::schema()];
     while let [key_bytes, data_bytes, behind @ ..] = rest {
         let (key, behind) = behind.split_at((*key_bytes as usize).min(behind.len()));
         let (data, behind) = behind.split_at((*data_bytes as usize).min(behind.len()));

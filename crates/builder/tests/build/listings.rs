@@ -4,11 +4,11 @@ use std::io::Cursor;
 
 use pinion_archive::Layout;
 use pinion_builder::{ExtractOptions, Options, extract};
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use serde_json::{Value, json};
 
 use crate::archive_reader::{Site, built, built_with, options, value};
-use crate::test_folder::Folder;
+use crate::temporary_folder::Folder;
 
 fn listing() -> Options {
     Options { listings: true, ..options() }

@@ -11,7 +11,7 @@ use pinion_builder::{BuildError, Occupant, Options, Progress, build_file};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::archive_reader::options;
-use crate::test_folder::Folder;
+use crate::temporary_folder::Folder;
 
 fn publish(path: &Path, force: bool) -> Result<(), BuildError> {
     let source = Folder::with(&[("a.html", "a")]);

@@ -3,10 +3,10 @@
 use std::fs;
 
 use pinion_builder::{BuildError, CodingEffort, Options, Warning, build_file, codings_at};
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
 use crate::archive_reader::{NOW, built, built_with, options};
-use crate::test_folder::Folder;
+use crate::temporary_folder::Folder;
 
 const SCRIPT: &str = "let a_name_that_is_repeated = 'and what it stands for';\n";
 

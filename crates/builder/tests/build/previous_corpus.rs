@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use crate::previous_law;
+use crate::previous_assets_law;
 
 /// Replays the corpus of the fuzzer with the stable toolchain.
 #[test]
@@ -15,7 +15,7 @@ fn whatever_an_earlier_archive_holds() {
     assert!(!files.is_empty());
     for file in files {
         println!("{}", file.display());
-        previous_law::check(&fs::read(file).unwrap());
+        previous_assets_law::check(&fs::read(file).unwrap());
     }
 }
 
@@ -31,6 +31,6 @@ proptest! {
             data.extend_from_slice(&place.to_be_bytes());
             data.push(flip);
         }
-        previous_law::check(&data);
+        previous_assets_law::check(&data);
     }
 }

@@ -7,7 +7,7 @@ use pinion_builder::limits::WORKED_MIN_BYTES;
 use pinion_builder::{CodingEffort, Options, Progress, build, codings_at};
 
 use crate::archive_reader::options;
-use crate::test_folder::Folder;
+use crate::temporary_folder::Folder;
 
 #[derive(Debug, PartialEq, Eq)]
 enum Told {

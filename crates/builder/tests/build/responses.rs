@@ -6,7 +6,7 @@ use pinion_archive::Layout;
 use pinion_builder::{ExtractOptions, Fingerprinted, Options, Shadowed, Warning, examine, extract};
 
 use crate::archive_reader::{NOW, built, built_with, options, value};
-use crate::test_folder::Folder;
+use crate::temporary_folder::Folder;
 
 #[test]
 fn aliases_share_the_content_and_name_its_place() {

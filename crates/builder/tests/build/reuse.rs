@@ -8,7 +8,7 @@ use pinion_builder::{CodingEffort, CodingsFor, Options, Summary, Warning, build_
 use proptest::prelude::*;
 
 use crate::archive_reader::options;
-use crate::test_folder::Folder;
+use crate::temporary_folder::Folder;
 
 /// Returns options with a time so late that no file of this test counts as just changed.
 fn later() -> Options {

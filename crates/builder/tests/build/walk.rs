@@ -12,7 +12,7 @@ use pinion_builder::{BuildError, ExtractOptions, Options, Progress, Warning, exa
 use proptest::prelude::*;
 
 use crate::archive_reader::{built, built_with, options};
-use crate::test_folder::Folder;
+use crate::temporary_folder::Folder;
 
 #[test]
 fn links_are_followed_also_out_of_the_folder() {

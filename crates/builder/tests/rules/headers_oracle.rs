@@ -10,7 +10,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value};
 
-use crate::netlify;
+use crate::netlify_parsers;
 
 /// Files in one run of node.
 const FILES: usize = 1000;
@@ -59,7 +59,7 @@ fn the_same_fields_for_the_same_paths() {
     let mut runner = TestRunner::default();
     let mut texts: Vec<String> = EXAMPLES.iter().map(|text| (*text).to_owned()).collect();
     texts.extend((0..FILES).map(|_| file().new_tree(&mut runner).expect("a file").current()));
-    let results = netlify::parse("headers", &texts, &PATHS);
+    let results = netlify_parsers::parse("headers", &texts, &PATHS);
     let (mut taken, mut seen) = (0, [false; REFUSED.len()]);
     for (text, result) in texts.iter().zip(&results) {
         let errors = result["errors"].as_array().expect("a list");

@@ -5,5 +5,5 @@
 mod corpus;
 mod headers_oracle;
 mod laws;
-mod netlify;
+mod netlify_parsers;
 mod redirects_oracle;

@@ -10,7 +10,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::Value;
 
-use crate::netlify;
+use crate::netlify_parsers;
 
 /// Lines in one run of node, which takes longer to start than to parse them.
 const LINES: usize = 3000;
@@ -38,7 +38,7 @@ fn lines_fall_into_the_same_words() {
     let mut runner = TestRunner::default();
     let mut lines: Vec<String> = EXAMPLES.iter().map(|line| (*line).to_owned()).collect();
     lines.extend((0..LINES).map(|_| line().new_tree(&mut runner).expect("a line").current()));
-    let results = netlify::parse("redirects", &lines, &[]);
+    let results = netlify_parsers::parse("redirects", &lines, &[]);
     let mut taken = 0;
     for (line, result) in lines.iter().zip(&results) {
         let theirs = result["rules"].as_array().expect("a list").first();

@@ -15,7 +15,7 @@ use rustls::{
 };
 
 use super::*;
-use crate::target::ConnectTarget;
+use crate::connect_target::ConnectTarget;
 
 /// An authority.
 struct Authority {

@@ -1,17 +1,17 @@
 //! An open connection to a server, and the response that is read from it.
 
-use pinion_engine::address::Address;
-use pinion_http::cgi::event::GatewayEvent;
+use pinion_engine::exchange_address::Address;
+use pinion_http::cgi::response_event::GatewayEvent;
 use pinion_http::h1::client::response_error::ResponseError;
 use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponseEvent};
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head_parser::HeadStorage;
 
 use super::RequestId;
+use super::connection_pool_key::RequestKey;
 use super::error::HttpClientError;
 use super::protocol_codec::{RequestFraming, ResponseReader};
 use super::request::PendingRequest;
-use super::request_key::RequestKey;
-use super::response_start::{is_followed, response_start};
+use super::response_head_and_redirects::{is_followed, response_start};
 use crate::limits::DISCARDED_MAX_BYTES;
 
 /// An open connection.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::HttpClient;
-use super::request_key::RequestKey;
+use super::connection_pool_key::RequestKey;
 
 impl HttpClient {
     /// Returns the number of requests that have not ended, and of connections.

@@ -1,7 +1,7 @@
 //! The protocols of servers: HTTP/1.1, FastCGI or SCGI. The pool and the requests are the same for
 //! all of them; they differ in how a request is written, and how its response is read.
 
-use pinion_http::cgi::event::{GatewayEvent, GatewayStep};
+use pinion_http::cgi::response_event::{GatewayEvent, GatewayStep};
 use pinion_http::cgi::response_reader::CgiReader;
 use pinion_http::fastcgi::content_writer::FastCgiContentWriter;
 use pinion_http::fastcgi::response_reader::FastCgiReader;
@@ -9,7 +9,7 @@ use pinion_http::field::Field;
 use pinion_http::h1::client::content_writer::ContentWriter;
 use pinion_http::h1::client::request_error::RequestError;
 use pinion_http::h1::client::response_parser::{InputEnd, ResponseParser};
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head_parser::HeadStorage;
 
 use super::error::HttpClientError;
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use pinion_engine::address::Address;
+use pinion_engine::exchange_address::Address;
 use pinion_http::field::Fields;
 use pinion_http::h1::client::response_head::ResponseHead;
 use pinion_http::method::Method;
@@ -11,11 +11,11 @@ use rustls::pki_types::ServerName;
 
 use super::ConnectionId;
 use super::brotli_permit::BrotliPermit;
+use super::connection_establishment::OpeningConnection;
+use super::connection_pool_key::RequestKey;
 use super::error::HttpClientError;
-use super::opening::OpeningConnection;
 pub use super::owned_fields::OwnedFields;
-use super::request_key::RequestKey;
-use super::sending::WrittenHead;
+use super::request_sending::WrittenHead;
 use crate::address_policy::AddressPolicy;
 use crate::connection_pool::{KeyLimits, Reuse};
 use crate::content_decoder::ContentDecoder;
@@ -270,7 +270,7 @@ pub(super) struct PendingRequest {
     /// The time at which the client checks it, in monotonic milliseconds.
     pub(super) alarm_ms: Option<u64>,
     /// The server's acknowledgements on the connection at the last check
-    /// ([`RawStream::acknowledged`](pinion_engine::raw::RawStream::acknowledged)).
+    /// ([`RawStream::acknowledged`](pinion_engine::raw_stream::RawStream::acknowledged)).
     pub(super) acknowledged: u32,
     /// Bytes that [`RequestMemory`](super::request_memory::RequestMemory) has counted for it.
     pub(super) counted_bytes: usize,

@@ -1,8 +1,8 @@
 //! Tests of single cases over simulated connections, one for each thing that a client must not get
 //! wrong. The laws for all kinds of servers are in `tests/sim`.
 
-mod bounds;
 mod fastcgi_and_scgi;
+mod memory_limits;
 #[path = "../../tests/sim/sim_worker.rs"]
 mod sim_worker;
 mod tls_settings;
@@ -15,8 +15,8 @@ use flate2::write::GzEncoder;
 use pinion_engine::app::{App, Event, Message};
 use pinion_engine::backend::sim::{Client, Faults, Network};
 use pinion_engine::exchange::Exchange;
-use pinion_engine::remote::RemoteAddress;
-use pinion_engine::stepped::Stepped;
+use pinion_engine::remote_address::RemoteAddress;
+use pinion_engine::stepped_worker::Stepped;
 use sim_worker::sim_worker;
 
 use super::request::{OwnedFields, RequestBody, ServerProtocol};

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use crate::connect_target::HostName;
 use crate::limits::ADDRESSES_PER_FAMILY_MAX;
-use crate::target::HostName;
 
 /// The names of a hosts file.
 #[derive(Debug, Default)]

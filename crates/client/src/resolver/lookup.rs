@@ -22,12 +22,12 @@ use tokio::time::timeout;
 use super::ResolveError;
 use super::hosts_file::HostsFile;
 use super::name_cache::FamilyAnswer;
+use crate::connect_target::HostName;
 use crate::happy_eyeballs::AddressFamily;
 use crate::limits::{
     ADDRESSES_PER_FAMILY_MAX, FAILURE_TTL_SECONDS, LOOKUPS_AT_ONCE_MAX, NEGATIVE_TTL_MAX_SECONDS,
     TTL_MAX_SECONDS,
 };
-use crate::target::HostName;
 
 /// The options of lookups: the part of resolv.conf that counts.
 #[derive(Clone, Debug)]

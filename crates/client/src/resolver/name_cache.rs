@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use super::ResolveError;
+use crate::connect_target::HostName;
 use crate::limits::CACHED_NAMES_MAX;
-use crate::target::HostName;
 
 /// The resolved addresses of one family of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]

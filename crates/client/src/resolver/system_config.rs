@@ -13,8 +13,8 @@ use resolv_conf::ScopedIp;
 use super::ResolverSettings;
 use super::hosts_file::HostsFile;
 use super::lookup::{DnsClient, DnsOptions};
+use crate::connect_target::HostName;
 use crate::limits::{CONFIG_FILE_MAX_BYTES, NAME_SERVERS_MAX, SEARCH_DOMAINS_MAX};
-use crate::target::HostName;
 
 /// The port of name servers (RFC 1035 §4.2.1).
 const DNS_PORT: u16 = 53;

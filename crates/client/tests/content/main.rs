@@ -1,11 +1,11 @@
 //! The decoder of responses, used in all ways: random content, and the corpus of the fuzz target.
 
-mod content_law;
+mod content_decoder_oracle;
 
 use std::fs;
 use std::path::Path;
 
-use content_law::{BROTLI, ENCODED};
+use content_decoder_oracle::{BROTLI, ENCODED};
 use proptest::prelude::*;
 
 #[test]
@@ -14,7 +14,7 @@ fn the_corpus_of_content_decoder() {
     let (mut files, mut valid) = (0, 0);
     for entry in fs::read_dir(folder).expect("the corpus") {
         let data = fs::read(entry.expect("an entry").path()).expect("a file");
-        valid += usize::from(content_law::check(&data));
+        valid += usize::from(content_decoder_oracle::check(&data));
         files += 1;
     }
     assert!(valid >= 8 && files >= valid + 6, "{valid} of {files}");
@@ -28,7 +28,7 @@ proptest! {
         content in prop::collection::vec(0_u8..5, 0..20_000),
     ) {
         let input = [&[kind], &sizes[..], &content].concat();
-        prop_assert!(content_law::check(&input));
+        prop_assert!(content_decoder_oracle::check(&input));
     }
 
     #[test]
@@ -38,6 +38,6 @@ proptest! {
         data in prop::collection::vec(any::<u8>(), 0..300),
     ) {
         let kind = if is_brotli { BROTLI | ENCODED } else { ENCODED };
-        content_law::check(&[&[kind], &sizes[..], &data].concat());
+        content_decoder_oracle::check(&[&[kind], &sizes[..], &data].concat());
     }
 }

@@ -1,7 +1,7 @@
 //! The resolver against a DNS server on loopback.
 
 mod dns_server;
-mod fixture;
+mod resolver_fixture;
 
 use std::net::UdpSocket;
 use std::path::Path;
@@ -11,11 +11,11 @@ use dns_server::{
     A, DnsServer, Message, NAME_ERROR, NO_ERROR, Question, REFUSED, Record, Response,
     SERVER_FAILURE, gated,
 };
-use fixture::{Fixture, addresses, message, no_such_name, wait};
+use pinion_client::connect_target::HostName;
 use pinion_client::happy_eyeballs::AddressFamily::{Ipv4, Ipv6};
 use pinion_client::limits::{ADDRESSES_PER_FAMILY_MAX, LOOKUP_TIMEOUT_MS, TTL_MAX_SECONDS};
 use pinion_client::resolver::{ResolveError, ResolverSettings};
-use pinion_client::target::HostName;
+use resolver_fixture::{Fixture, addresses, message, no_such_name, wait};
 
 /// Returns a server with both families.
 fn dual_stack(ttl: u32) -> DnsServer {

@@ -3,9 +3,9 @@
 
 use pinion_client::connection_pool::PoolSettings;
 use pinion_engine::backend::sim::{Faults, Random};
-use pinion_engine::stepped::Holdings;
+use pinion_engine::stepped_worker::Holdings;
 
-use crate::asker::{Asked, Outcome};
+use crate::client_application::{Asked, Outcome};
 use crate::server::Behaviour;
 use crate::{CONNECTIONS_MAX, Run, content_of, each_seed};
 

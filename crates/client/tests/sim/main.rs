@@ -1,20 +1,20 @@
 //! The HTTP client over simulated connections: servers that behave, and servers that violate the
 //! protocol. Time is simulated, and a seed decides everything.
 
-mod asker;
+mod client_application;
+mod concurrent_request_timing;
 mod laws;
 mod server;
 mod sim_worker;
-mod times;
 
 use std::collections::BTreeMap;
 
-use asker::{Asked, Asker, Outcome};
+use client_application::{Asked, Asker, Outcome};
 use pinion_client::connection_pool::PoolSettings;
 use pinion_engine::Poster;
 use pinion_engine::backend::sim::{Client, Faults, Network, Random};
-use pinion_engine::remote::RemoteAddress;
-use pinion_engine::stepped::{Holdings, Stepped};
+use pinion_engine::remote_address::RemoteAddress;
+use pinion_engine::stepped_worker::{Holdings, Stepped};
 use server::{Behaviour, Server, content_of};
 use sim_worker::sim_worker;
 

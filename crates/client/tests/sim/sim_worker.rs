@@ -5,7 +5,7 @@ use pinion_engine::Poster;
 use pinion_engine::app::App;
 use pinion_engine::backend::sim::{Faults, Network};
 use pinion_engine::settings::WorkerSettings;
-use pinion_engine::stepped::Stepped;
+use pinion_engine::stepped_worker::Stepped;
 
 /// Makes a worker that may open connections, with its network.
 pub(crate) fn sim_worker<const READINESS: bool, A: App>(

@@ -14,12 +14,12 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
 
-use super::outgoing::socket_for;
+use super::outgoing_socket::socket_for;
 use super::{Backend, Completion, Lent, OpeningState, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::limits::{ACCEPTS_PER_PASS, CONTENT_TURN_BYTES, SEND_MAX_BYTES};
-use crate::remote::RemoteAddress;
-use crate::tables::has_places;
+use crate::remote_address::RemoteAddress;
+use crate::table_capacity::has_places;
 
 /// Events taken from the kernel per wait: enough to amortise the call, few enough to stay in cache.
 const EVENTS_PER_WAIT: usize = 512;

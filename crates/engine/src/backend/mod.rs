@@ -10,8 +10,8 @@
 //! | `epoll` | the epoll backend: level-triggered readiness turned into completions |
 //! | `uring` | the io_uring backend: multishot receives, and one system call for each pass |
 //! | `sim` | the simulated backend, without sockets, threads and a clock (feature `sim`) |
-//! | `probe` | the check whether io_uring works here, by an attempt |
-//! | `outgoing` | sockets for connections to other servers |
+//! | `uring_probe` | the check whether io_uring works here, by an attempt |
+//! | `outgoing_socket` | sockets for connections to other servers |
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -24,16 +24,16 @@ use rustix::net::{SocketFlags, acceptfrom_with};
 
 use crate::clock::Now;
 use crate::limits::{CONTENT_TURN_BYTES, INPUT_TURN_BYTES};
-use crate::remote::RemoteAddress;
+use crate::remote_address::RemoteAddress;
 
 pub mod epoll;
-mod outgoing;
-mod probe;
+mod outgoing_socket;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub mod uring;
+mod uring_probe;
 
-pub use probe::probe_uring;
+pub use uring_probe::probe_uring;
 
 /// Index of a connection in a worker's tables.
 pub type Slot = u32;

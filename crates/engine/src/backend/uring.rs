@@ -8,14 +8,14 @@
 //! | Module | Holds |
 //! |---|---|
 //! | `operation` | the operation to which a completion belongs |
-//! | `entry` | a connection as the kernel knows it |
+//! | `connection_entry` | a connection as the kernel knows it |
 //! | `accept`, `connect`, `receive`, `send` | the requested operations |
-//! | `lent` | the buffers that are received into |
+//! | `buffer_ring` | the buffers that are received into |
 
 mod accept;
+mod buffer_ring;
 mod connect;
-mod entry;
-mod lent;
+mod connection_entry;
 mod operation;
 mod receive;
 mod send;
@@ -33,12 +33,12 @@ use rustix::net::{self, Shutdown, SocketAddrAny};
 
 use super::{Backend, Completion, Lent, OpeningState, Sending, Slot, Waker};
 use crate::clock::Now;
-use crate::remote::RemoteAddress;
-use crate::tables::has_places;
+use crate::remote_address::RemoteAddress;
+use crate::table_capacity::has_places;
 use accept::Listener;
-pub use entry::Socket;
-use entry::{Message, UringEntry};
-use lent::LentRing;
+use buffer_ring::LentRing;
+pub use connection_entry::Socket;
+use connection_entry::{Message, UringEntry};
 use operation::{GENERATION_MASK, Op, slot_of, user_data};
 
 /// Submission entries: enough for a busy pass; a full queue is handed over early.
@@ -52,7 +52,7 @@ pub(crate) const WORKER_BYTES: usize =
     SUBMISSIONS as usize * (64 + 4) + 3 * COMPLETIONS as usize * 16;
 /// Returns the bytes of the buffers that a ring lends, for a worker with this budget for buffers.
 pub(crate) const fn lent_bytes(budget_bytes: usize) -> usize {
-    lent::ring_bytes(budget_bytes)
+    buffer_ring::ring_bytes(budget_bytes)
 }
 /// Results of one connection in one pass: of a receive, a send, a poll and a cancel. Further
 /// results, and those unrelated to connections, use the entries that are there from the start.

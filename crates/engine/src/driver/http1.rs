@@ -1,24 +1,24 @@
 //! The connection between HTTP/1 and the application: requests from bytes, and the next step of the
 //! connection after each event.
 
-use pinion_http::h1::encode::{self, ConnectionFields};
-use pinion_http::h1::glance::glance;
-use pinion_http::h1::head::Parsed;
+use pinion_http::h1::head_parser::Parsed;
+use pinion_http::h1::refused_request_hints::glance;
+use pinion_http::h1::response_encoder::{self, ConnectionFields};
 use pinion_http::h1::trailers;
 use pinion_http::prepared_response::{Prepared, PreparedBody};
 use pinion_http::refusal::{Refusal, RefusedRequest};
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 
-use super::ended_exchanges::take_http1_end;
-use super::raw;
+use super::byte_streams;
+use super::exchange_end_events::take_http1_end;
 use crate::app::{App, Event, OwnResponse};
 use crate::backend::Slot;
-use crate::conn::{Conn, Protocol};
-use crate::ending::WorkerEnding;
+use crate::connection::{Conn, Protocol};
+use crate::drain_state::WorkerEnding;
+use crate::end_reason::Gone;
 use crate::exchange::Exchange;
 use crate::exchange::state::{Carrier, ExchangeStage};
-use crate::gone::Gone;
-use crate::http1::input::ContentStep;
+use crate::http1::request_input::ContentStep;
 use crate::http1::response::HEAD_FIXED_BYTES;
 use crate::http1::{AfterResponse, Http1, OpenExchange};
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
@@ -92,7 +92,7 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot
         Protocol::Http1(Http1::Exchange(open)) => open,
         Protocol::Http1(Http1::Upgraded) => {
             let _stream = conn.begin_stream();
-            return raw::open(app, core, slot);
+            return byte_streams::open(app, core, slot);
         }
         _ => return,
     };
@@ -273,9 +273,9 @@ fn send_last<A: App>(
     let conn = conns.get(slot);
     let tail = if in_clear { tails.bare_line() } else { tails.line(conn.listener()) };
     let output = outputs.of(&mut conn.link.output);
-    let room = HEAD_FIXED_BYTES + encode::prepared_bytes(&response) + tail.len();
+    let room = HEAD_FIXED_BYTES + response_encoder::prepared_bytes(&response) + tail.len();
     let wrote = output.append(pool, room, |out| {
-        encode::prepared(out, &response, ConnectionFields::Close, tail);
+        response_encoder::prepared(out, &response, ConnectionFields::Close, tail);
     });
     if !wrote || !(head_only || output.append_bytes(pool, body)) {
         core.overloaded(slot);

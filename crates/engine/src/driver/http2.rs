@@ -1,15 +1,15 @@
 //! The connection between HTTP/2 and the application: frames in, and their effects on the
 //! exchanges.
 
-use pinion_http::binary_head::refused_request;
 use pinion_http::h2::event::Event as Happened;
 use pinion_http::h2::frame::ErrorCode;
+use pinion_http::multiplexed_request_head::refused_request;
 
-use super::requests::{self, abandon, lose};
+use super::multiplexed_requests::{self, abandon, lose};
 use crate::app::App;
 use crate::backend::Slot;
 use crate::deadline::DeadlineWatch;
-use crate::gone::Gone;
+use crate::end_reason::Gone;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::linger::Remaining;
 use crate::worker_core::WorkerCore;
@@ -53,16 +53,18 @@ fn happened<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: &Happ
         Happened::NeedMore => return false,
         // Output is sent after all of the input.
         Happened::Nothing | Happened::Opened => {}
-        Happened::Head { stream, head, end } => requests::begin(app, core, slot, stream, head, end),
+        Happened::Head { stream, head, end } => {
+            multiplexed_requests::begin(app, core, slot, stream, head, end)
+        }
         Happened::HeadRefused { stream, refusal, fields, end } => {
             let request = refused_request(&fields);
-            requests::refuse(app, core, slot, (stream, end), refusal, &request);
+            multiplexed_requests::refuse(app, core, slot, (stream, end), refusal, &request);
         }
         Happened::Data { stream, bytes, end } => {
-            requests::content(app, core, slot, stream, bytes, end);
+            multiplexed_requests::content(app, core, slot, stream, bytes, end);
         }
         Happened::Trailers { stream, fields } => {
-            requests::trailers(app, core, slot, stream, fields);
+            multiplexed_requests::trailers(app, core, slot, stream, fields);
         }
         Happened::Reset { stream, by_peer, .. } => {
             let why = if by_peer { Gone::Peer } else { Gone::Refused };
@@ -91,7 +93,7 @@ pub(crate) fn stalled<A: App>(
     watch: DeadlineWatch,
 ) {
     if watch == DeadlineWatch::Body {
-        return requests::content_stalled(app, core, slot);
+        return multiplexed_requests::content_stalled(app, core, slot);
     }
     let Some((http2, link, buffers)) = core.http2(slot) else {
         unreachable!("its deadline watches HTTP/2")

@@ -1,7 +1,7 @@
 //! The connection between HTTP/3 and the application: the events of QUIC, and their effects on the
 //! exchanges.
 
-mod input;
+mod request_stream_input;
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use pinion_http::h3::frame::ErrorCode;
 use pinion_http::refusal::{Refusal, RefusedRequest};
 use quinn_proto::{Dir, StreamEvent, StreamId};
 
-use super::requests::{self, abandon};
+use super::multiplexed_requests::{self, abandon};
 use crate::app::App;
 use crate::backend::Slot;
-use crate::conn::Conn;
+use crate::connection::Conn;
 use crate::deadline::DeadlineWatch;
-use crate::ending::WorkerEnding;
-use crate::gone::Gone;
-use crate::http3::uni::{self, Uni};
+use crate::drain_state::WorkerEnding;
+use crate::end_reason::Gone;
+use crate::http3::unidirectional_streams::{self, Uni};
 use crate::worker_core::WorkerCore;
-pub(crate) use input::{read, read_wanted};
+pub(crate) use request_stream_input::{read, read_wanted};
 
 /// Acts upon all pending events of QUIC.
 pub(crate) fn events<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
@@ -67,7 +67,7 @@ fn stream_event<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: &
     match *event {
         StreamEvent::Opened { dir: Dir::Bi } => {
             while let Some(id) = core.http3(slot).0.accept(Dir::Bi) {
-                input::opened(app, core, slot, id);
+                request_stream_input::opened(app, core, slot, id);
             }
         }
         StreamEvent::Opened { dir: Dir::Uni } => {
@@ -97,7 +97,7 @@ fn stopped<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: StreamId)
         // RFC 9114 §6.2.1: "the sender MUST NOT close the control stream"; RFC 9204 §4.2.
         return fail(app, core, slot, ErrorCode::ClosedCriticalStream.into());
     }
-    input::reset_by_peer(app, core, slot, id);
+    request_stream_input::reset_by_peer(app, core, slot, id);
 }
 
 /// Handles an expired deadline. If it returns a code, the connection is to be closed with it.
@@ -110,7 +110,7 @@ pub(crate) fn stalled<A: App>(
 ) -> Option<ErrorCode> {
     match watch {
         DeadlineWatch::Body | DeadlineWatch::Head => {
-            requests::content_stalled(app, core, slot);
+            multiplexed_requests::content_stalled(app, core, slot);
             heads_stalled(app, core, slot);
         }
         DeadlineWatch::Quiet => core.http3(slot).0.quic.ping(),
@@ -137,7 +137,7 @@ fn heads_stalled<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
         let Some(open) = core.http3(slot).0.streams.get(number) else { continue };
         open.request.refuse_late();
         let unknown = RefusedRequest::default();
-        requests::refuse(app, core, slot, (number, false), Refusal::Timeout, &unknown);
+        multiplexed_requests::refuse(app, core, slot, (number, false), Refusal::Timeout, &unknown);
     }
 }
 
@@ -157,7 +157,7 @@ fn fail<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, fatal: Fatal) {
 /// Reads a unidirectional stream.
 fn read_uni<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
-    if let Err(fatal) = uni::read(core.http3(slot).0, id, now_ms) {
+    if let Err(fatal) = unidirectional_streams::read(core.http3(slot).0, id, now_ms) {
         fail(app, core, slot, fatal);
     }
 }
@@ -171,6 +171,6 @@ pub(crate) fn pump<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
         unreachable!("a connection over QUIC speaks HTTP/3")
     };
     for (number, stream, why) in http3.pump(link, buffers, external, turns, now_ms) {
-        requests::lose(app, core, slot, (number, stream), why);
+        multiplexed_requests::lose(app, core, slot, (number, stream), why);
     }
 }

@@ -1,11 +1,11 @@
 //! The use of input, and the buffering of input that cannot be used yet.
 
-use pinion_http::h1::glance::glance;
+use pinion_http::h1::refused_request_hints::glance;
 
-use super::{http1, http2, preface, raw};
+use super::{byte_streams, http1, http2, protocol_detection};
 use crate::app::App;
 use crate::backend::Slot;
-use crate::conn::Protocol;
+use crate::connection::Protocol;
 use crate::http1::Http1;
 use crate::multiplexed::Multiplexed;
 use crate::worker_buffers::Buffers;
@@ -75,11 +75,11 @@ fn drive<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -
             Protocol::Http1(Http1::Head { .. }) => http1::request(app, core, slot, rest),
             Protocol::Http1(_) => http1::content(app, core, slot, rest),
             Protocol::Preface => {
-                preface::look(app, core, slot, rest);
+                protocol_detection::look(app, core, slot, rest);
                 0
             }
             Protocol::Multiplexed(Multiplexed::Http2(_)) => http2::drive(app, core, slot, rest),
-            Protocol::Raw(_) => raw::input(app, core, slot, rest),
+            Protocol::Raw(_) => byte_streams::input(app, core, slot, rest),
             Protocol::Linger(_) => {
                 core.drop_input(slot, rest.len());
                 return input.len();

@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use pinion_http::limits::PROXY_HEADER_MAX_BYTES;
 use pinion_http::proxy_protocol::{ParsedHeader, ProxiedClient, parse};
 
-use super::preface;
+use super::protocol_detection;
 use crate::app::App;
 use crate::backend::Slot;
-use crate::conn::Protocol;
-use crate::gone::Gone;
+use crate::connection::Protocol;
+use crate::end_reason::Gone;
 use crate::worker::SharedByWorkers;
 use crate::worker_core::WorkerCore;
 
@@ -79,7 +79,7 @@ fn begin<A: App>(
     conn.proxy = Some(Box::new(socket_peer));
     conn.protocol = Protocol::Handshake;
     if core.listener(slot).tls.is_none() {
-        preface::begin(app, core, slot, None);
+        protocol_detection::begin(app, core, slot, None);
     }
     true
 }

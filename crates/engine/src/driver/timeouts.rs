@@ -1,16 +1,16 @@
 //! The actions of a worker when a deadline has expired.
 
-use pinion_http::h1::glance::glance;
+use pinion_http::h1::refused_request_hints::glance;
 use pinion_http::refusal::Refusal;
 
-use super::{http1, http2, http3, requests};
+use super::{http1, http2, http3, multiplexed_requests};
 use crate::app::App;
 use crate::backend::{Backend, Slot};
-use crate::conn::Protocol;
+use crate::connection::Protocol;
 use crate::deadline::DeadlineWatch;
-use crate::gone::Gone;
+use crate::end_reason::Gone;
 use crate::linger::Remaining;
-use crate::remote::NotConnected;
+use crate::remote_address::NotConnected;
 use crate::stream_event::Notice;
 use crate::worker::Worker;
 
@@ -95,7 +95,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if conn.link.deadline.at_ms() < u64::MAX {
             self.core.wheel.arm(slot, conn.link.deadline.at_ms());
         }
-        if !requests::deadline(&mut self.app, &mut self.core, slot) {
+        if !multiplexed_requests::deadline(&mut self.app, &mut self.core, slot) {
             self.notify(slot, Notice::Deadline);
         }
         self.settle(slot);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::mapping::MappingId;
+use crate::file_mapping::MappingId;
 
 /// Content given to [`Exchange::write`](crate::exchange::Exchange::write) without a copy, or with
 /// one. Waiting content in memory counts against the worker's memory budget for buffers.

@@ -1,11 +1,11 @@
 //! The engine's state of an exchange.
 
-use pinion_http::coding::Coding;
-use pinion_http::page::ErrorFormat;
+use pinion_http::content_coding::Coding;
+use pinion_http::error_page::ErrorFormat;
 use pinion_http::refusal::RefusedRequest;
 
-use crate::encode::EncoderId;
 use crate::exchange::added_fields::AddedFields;
+use crate::response_compression::EncoderId;
 
 /// The stage of an exchange.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

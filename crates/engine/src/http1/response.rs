@@ -2,16 +2,16 @@
 //! the reason if it cannot queue its output.
 
 use pinion_http::field::Field;
-use pinion_http::h1::encode::{self, BodyLength, ConnectionFields};
+use pinion_http::h1::response_encoder::{self, BodyLength, ConnectionFields};
 use pinion_http::prepared_response::{ArchiveRange, Piece, Prepared, PreparedBody};
 use pinion_http::status::never_has_content;
 
+use crate::end_reason::Gone;
 use crate::exchange::slice::{RangeSource, Slice};
-use crate::gone::Gone;
+use crate::file_mapping::MappingId;
 use crate::http1::OpenExchange;
 use crate::limits::COPY_BODY_MAX_BYTES;
-use crate::mapping::MappingId;
-use crate::protocol::Sink;
+use crate::protocol_dispatch::Sink;
 use crate::worker_buffers::{Buffers, or_overload};
 
 /// Bytes that a response head may need besides its variable parts: status line, lengths, dates, the
@@ -54,7 +54,7 @@ pub(crate) fn interim<'f>(
     fields: impl Iterator<Item = Field<'f>> + Clone,
 ) -> Result<(), Gone> {
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
-    append(sink, room, |out| encode::interim(out, status, fields))
+    append(sink, room, |out| response_encoder::interim(out, status, fields))
 }
 
 /// Queues the head of a response whose content follows.
@@ -81,7 +81,7 @@ pub(crate) fn head<'f>(
     let connection = connection_fields(open, sink);
     let tail = sink.tails.line(sink.listener);
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
-    append(sink, room, |out| encode::head(out, status, fields, body, connection, tail))
+    append(sink, room, |out| response_encoder::head(out, status, fields, body, connection, tail))
 }
 
 /// Queues content; at least one byte.
@@ -97,9 +97,9 @@ pub(crate) fn content(
         return sink.buffers.queue(&mut sink.link.output, slice);
     }
     let bytes = slice.bytes();
-    append(sink, 32, |out| encode::chunk_prefix(out, bytes))?;
+    append(sink, 32, |out| response_encoder::chunk_prefix(out, bytes))?;
     sink.buffers.queue(&mut sink.link.output, slice)?;
-    append(sink, 2, |out| out.extend_from_slice(encode::CHUNK_END))
+    append(sink, 2, |out| out.extend_from_slice(response_encoder::CHUNK_END))
 }
 
 /// Queues the end of a response.
@@ -115,7 +115,7 @@ pub(crate) fn end<'f>(
         return Ok(());
     }
     let room = HEAD_FIXED_BYTES + fields_bytes(trailers.clone());
-    append(sink, room, |out| encode::last_chunk(out, trailers))
+    append(sink, room, |out| response_encoder::last_chunk(out, trailers))
 }
 
 #[inline]
@@ -156,9 +156,10 @@ fn prepared_head(
         }
     };
     let Some(content) = content else { return Err(Gone::Broken) };
-    let room = HEAD_FIXED_BYTES + encode::prepared_bytes(response) + tail.len() + content.len();
+    let room =
+        HEAD_FIXED_BYTES + response_encoder::prepared_bytes(response) + tail.len() + content.len();
     or_overload(outputs.of(&mut sink.link.output).append(pool, room, |out| {
-        encode::prepared(out, response, connection, tail);
+        response_encoder::prepared(out, response, connection, tail);
         out.extend_from_slice(content);
     }))
 }

@@ -5,9 +5,9 @@ use pinion_http::h2::session::{Session, SessionSettings};
 use pinion_http::limits::Limits;
 
 use super::Http2;
-use crate::gone::Gone;
-use crate::link::TransportLink;
+use crate::end_reason::Gone;
 use crate::multiplexed::MultiplexedStream;
+use crate::transport_link::TransportLink;
 use crate::worker_buffers::Buffers;
 
 impl Http2 {

@@ -6,13 +6,13 @@ use pinion_http::hpack::static_encoder;
 use pinion_http::prepared_response::{Piece, Prepared, PreparedBody};
 
 use super::Http2;
+use crate::end_reason::Gone;
 use crate::exchange::slice::{RangeSource, Slice};
-use crate::gone::Gone;
+use crate::file_mapping::{Mapping, Mappings};
 use crate::http1::response::{HEAD_FIXED_BYTES, fields_bytes};
 use crate::limits::{COPY_BODY_MAX_BYTES, FRAMED_MAX_BYTES};
-use crate::mapping::{Mapping, Mappings};
 use crate::multiplexed::no_stream;
-use crate::protocol::Sink;
+use crate::protocol_dispatch::Sink;
 use crate::worker_buffers::{Buffers, or_overload};
 
 /// Queues a complete response.

@@ -8,11 +8,11 @@ use pinion_http::qpack::dynamic_encoder::Encoder;
 use pinion_http::qpack::static_encoder;
 
 use super::Http3;
+use crate::end_reason::Gone;
 use crate::exchange::slice::{RangeSource, Slice};
-use crate::gone::Gone;
 use crate::http1::response::{HEAD_FIXED_BYTES, fields_bytes};
 use crate::multiplexed::no_stream;
-use crate::protocol::Sink;
+use crate::protocol_dispatch::Sink;
 use crate::worker_buffers::{Buffers, or_overload};
 
 /// Queues a complete response.

@@ -3,14 +3,14 @@
 
 use std::num::NonZeroU32;
 
-use pinion_http::request::Framing;
+use pinion_http::request_head::Framing;
 
+use crate::buffer_pool::Pool;
+use crate::end_reason::Gone;
 use crate::exchange::state::{ExchangeStage, ExchangeState};
-use crate::gone::Gone;
+use crate::file_mapping::Mappings;
 use crate::input_buffer::InputBuffer;
-use crate::mapping::Mappings;
-use crate::output::{NO_OUTPUT, Outputs};
-use crate::pool::Pool;
+use crate::output_queue::{NO_OUTPUT, Outputs};
 use crate::settings::WorkerSettings;
 
 /// The state of one stream of HTTP/2 or HTTP/3.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use aws_lc_rs::{hkdf, hmac};
 use quinn_proto::{EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
 
+use super::cipher_suite_choice::BySuites;
 use super::congestion::CongestionControl;
-use super::ids::{ConnectionHome, IdKey, Ids, RandomSource};
-use super::suites::BySuites;
+use super::connection_ids::{ConnectionHome, IdKey, Ids, RandomSource};
 use crate::limits::{
     QUIC_CONNECTION_WINDOW_BYTES, QUIC_DATAGRAM_MAX_BYTES, QUIC_INCOMING_MAX_BYTES, QUIC_PING_MS,
     QUIC_SEND_WINDOW_BYTES, QUIC_STREAM_WINDOW_BYTES, QUIC_STREAMS, QUIC_UNI_STREAMS,

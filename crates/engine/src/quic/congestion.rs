@@ -130,7 +130,7 @@ impl Controller for ValidatedBbr {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::path::Path;
+    use super::super::tests::client_server_pair::Path;
     use super::*;
 
     /// A connection that sent small responses only has used little of its window, however many

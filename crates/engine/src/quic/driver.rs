@@ -8,13 +8,14 @@ use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{ConnectionEvent, Incoming};
 
 use super::endpoint::{Datagram, Received, SendProgress};
-use crate::address::Address;
 use crate::app::App;
 use crate::backend::{Backend, Slot};
-use crate::conn::Protocol;
-use crate::driver::{self, requests};
-use crate::ending::WorkerEnding;
-use crate::gone::Gone;
+use crate::connection::Protocol;
+use crate::connection_side::ConnectionSide;
+use crate::drain_state::WorkerEnding;
+use crate::driver::{self, multiplexed_requests};
+use crate::end_reason::Gone;
+use crate::exchange_address::Address;
 use crate::http3::Http3;
 use crate::inbox::Message;
 use crate::inbox::Poster;
@@ -22,8 +23,7 @@ use crate::limits::{
     DATAGRAM_BATCHES_PER_PASS, INBOX_DATAGRAMS_MAX, QUIC_DATAGRAM_MAX_BYTES, QUIC_STEPS_MAX,
 };
 use crate::multiplexed::Multiplexed;
-use crate::quic::table::{ConnectionSlot, HandshakeWork, Quic};
-use crate::side::ConnectionSide;
+use crate::quic::worker_endpoints::{ConnectionSlot, HandshakeWork, Quic};
 use crate::worker::Worker;
 use crate::worker_core::WorkerCore;
 
@@ -289,7 +289,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if !core.conns.get(slot).is_closing() {
             loop {
                 driver::http3::pump(app, core, slot);
-                if !requests::tell_writable(app, core, slot) {
+                if !multiplexed_requests::tell_writable(app, core, slot) {
                     break;
                 }
             }
@@ -368,7 +368,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Releases a connection that has ended and has no further output.
     fn quic_over(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
-        requests::abandon(app, core, slot, Gone::Peer);
+        multiplexed_requests::abandon(app, core, slot, Gone::Peer);
         let is_drained = core.http3(slot).0.quic.is_drained();
         let Some(quic) = &mut core.quic else { unreachable!("{QUIC_IS_BACK}") };
         quic.set_timer(slot, None);
@@ -393,7 +393,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Ends a connection with this code.
     pub(crate) fn close_quic(&mut self, slot: Slot, gone: Gone, code: ErrorCode) {
         let Self { app, core, .. } = self;
-        requests::abandon(app, core, slot, gone);
+        multiplexed_requests::abandon(app, core, slot, gone);
         driver::http3::close(core, slot, code);
         self.drive_quic(slot);
     }

@@ -12,8 +12,8 @@ use quinn_proto::{
 };
 
 use super::config::QuicConfig;
-use super::ids::{ConnectionHome, ID_BYTES, IdKey};
-use super::predecessors::Predecessors;
+use super::connection_ids::{ConnectionHome, ID_BYTES, IdKey};
+use super::predecessor_processes::Predecessors;
 use super::socket::{DatagramSocket, Inlet};
 use crate::backend::Slot;
 use crate::limits::{QUIC_DATAGRAM_MAX_BYTES, TURN_BYTES};
@@ -291,7 +291,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::super::ids::{Ids, RandomSource};
+    use super::super::connection_ids::{Ids, RandomSource};
     use super::super::made_settings;
 
     fn config() -> QuicConfig {

@@ -4,40 +4,40 @@
 //! |---|---|
 //! | [`config`] | the common settings of a listener's connections; keys |
 //! | [`congestion`] | how much a connection may have on its way |
-//! | `ids` | connection IDs that name the worker of the connection |
-//! | `predecessors` | processes that had the same keys before, whose connections are reset |
+//! | `connection_ids` | connection IDs that name the worker of the connection |
+//! | `predecessor_processes` | earlier processes with the same keys: their connections are reset |
 //! | [`stream_priority`] | which data of a connection goes first |
-//! | `suites` | TLS inside QUIC, by the cipher that suits the client's machine |
+//! | `cipher_suite_choice` | TLS inside QUIC, by the cipher that suits the client's machine |
 //! | `socket` | the socket of an endpoint |
-//! | `simulated` | sockets and clients of the simulator (feature `sim`) |
+//! | `simulated_sockets` | sockets and clients of the simulator (feature `sim`) |
 //! | `null_session` | the simulator's replacement of TLS (feature `sim`) |
 //! | `driver` | the work of a worker on QUIC |
-//! | `table` | the QUIC state of one worker: its endpoints, and the timers of connections |
+//! | `worker_endpoints` | the endpoints of one worker, and the timers of connections |
 //! | `endpoint` | a listener of one worker: its socket and its endpoint |
 
+mod cipher_suite_choice;
 pub mod config;
 pub mod congestion;
+mod connection_ids;
 pub(crate) mod driver;
 pub(crate) mod endpoint;
-mod ids;
 #[cfg(feature = "sim")]
 mod null_session;
-mod predecessors;
+mod predecessor_processes;
 #[cfg(feature = "sim")]
-pub mod simulated;
+pub mod simulated_sockets;
 mod socket;
 pub(crate) mod stream_priority;
-mod suites;
-pub(crate) mod table;
 #[cfg(test)]
 mod tests;
+pub(crate) mod worker_endpoints;
 
 /// Settings for tests, and the certificate that clients have to trust.
 #[cfg(test)]
 pub(crate) fn made_settings() -> (crate::tls::TlsConfig, Vec<u8>) {
     use crate::tls::TlsConfig;
     use crate::tls::certificate::Certificate;
-    use crate::tls::resolver::CertificateStore;
+    use crate::tls::certificate_resolver::CertificateStore;
     use crate::tls::tickets::Tickets;
     use std::sync::Arc;
 

@@ -423,7 +423,7 @@ mod tests {
     };
 
     use super::super::config::QuicConfig;
-    use super::super::simulated::SimulatedClient;
+    use super::super::simulated_sockets::SimulatedClient;
     use super::*;
     use crate::backend::sim::{Faults, Network};
 

@@ -28,7 +28,7 @@ mod tests {
     use quinn_proto::Dir;
 
     use super::super::congestion::CongestionControl;
-    use super::super::tests::path::Path;
+    use super::super::tests::client_server_pair::Path;
     use super::*;
 
     const fn priority(urgency: u8, incremental: bool) -> Priority {

@@ -1,7 +1,7 @@
 //! Tests of a client that stops during its handshake, with a worker whose time advances step by
 //! step.
 
-pub(crate) mod path;
+pub(crate) mod client_server_pair;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use tokio::runtime::Builder;
 use super::config::{QuicConfig, QuicKeys};
 use super::congestion::CongestionControl;
 use super::made_settings;
-use super::table::EndpointPlan;
+use super::worker_endpoints::EndpointPlan;
 use crate::app::{App, Event, RawEvent};
 use crate::backend::Slot;
 use crate::backend::epoll::Epoll;
-use crate::connections::Connections;
+use crate::connection_actions::Connections;
 use crate::deadline::DeadlineWatch;
 use crate::exchange::Exchange;
 use crate::limits::{HANDSHAKE_TIMEOUT_MS, TICK_MS};
 use crate::listener::{bind_udp, local_address};
-use crate::raw::RawStream;
+use crate::raw_stream::RawStream;
 use crate::settings::WorkerSettings;
 use crate::worker::{SharedByWorkers, Worker};
 

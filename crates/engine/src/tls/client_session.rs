@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 
-use super::session::{Brought, Inside, TlsFault};
+use super::server_session::{Brought, Inside, TlsFault};
 use crate::backend::Sending;
 use crate::limits::SEND_PARTS_MAX;
 

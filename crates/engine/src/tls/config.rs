@@ -15,9 +15,9 @@ use x509_parser::prelude::FromDer as _;
 
 use super::TlsConfig;
 use super::certificate::{CertificateError, certificates};
-use super::hello::{Choice, choice};
-use super::hidden_name;
-use super::resolver::CertificateStore;
+use super::certificate_resolver::CertificateStore;
+use super::client_hello::{Choice, choice};
+use super::invalid_server_name;
 use super::tickets::Tickets;
 use crate::limits::TLS13_TICKETS;
 use crate::settings::Protocols;
@@ -119,7 +119,7 @@ impl TlsConfig {
         let mut aes_first = settings(short_keys_first())?;
         aes_first.ignore_client_order = true;
         let by_client = Arc::new(settings(default_provider())?);
-        let hidden_name = Arc::new(settings(hidden_name::provider(default_provider()))?);
+        let hidden_name = Arc::new(settings(invalid_server_name::provider(default_provider()))?);
         Ok(Self { by_client, aes_first: Arc::new(aes_first), hidden_name })
     }
 

@@ -3,35 +3,36 @@
 //! | file | contents |
 //! |---|---|
 //! | [`certificate`] | PEM → a certificate with its key, its names, its time |
-//! | [`resolver`] | the choice of a client's certificate; all of them are replaced at once |
+//! | [`certificate_resolver`] | the choice of a certificate; all are replaced at once |
 //! | [`tickets`] | session tickets: keys, their rotation, the sealed data |
 //! | [`config`] | the common settings of a listener's connections |
-//! | `hello` | the cipher suites that suit a client |
-//! | `hidden_name` | names that the library cannot parse |
-//! | `sessions` | one connection, on either side |
-//! | `session`, `client_session` | a connection of a client; one that the server has opened |
+//! | `client_hello` | the cipher suites that suit a client |
+//! | `invalid_server_name` | names that the library cannot parse |
+//! | `tls_session` | one connection, on either side |
+//! | `server_session` | a connection of a client |
+//! | `client_session` | a connection that the server has opened |
 //!
 //! The module works on bytes; the caller reads files.
 
 pub mod certificate;
+pub mod certificate_resolver;
 pub mod config;
-pub mod resolver;
 pub mod tickets;
 
+mod client_hello;
 mod client_session;
-mod hello;
-mod hidden_name;
-mod session;
-mod sessions;
+mod invalid_server_name;
+mod server_session;
 #[cfg(test)]
 mod tests;
+mod tls_session;
 
 use std::sync::Arc;
 
-pub(crate) use hello::{Choice, bare_choice};
-pub(crate) use hidden_name::HiddenName;
-pub(crate) use session::{Brought, Inside};
-pub(crate) use sessions::TlsSession;
+pub(crate) use client_hello::{Choice, bare_choice};
+pub(crate) use invalid_server_name::HiddenName;
+pub(crate) use server_session::{Brought, Inside};
+pub(crate) use tls_session::TlsSession;
 
 /// Fills `bytes` with randomness of the system.
 ///

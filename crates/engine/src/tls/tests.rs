@@ -21,8 +21,8 @@ use rustls::{
 
 use super::TlsConfig;
 use super::certificate::{Certificate, CertificateError, CertificateName, PemFile};
+use super::certificate_resolver::CertificateStore;
 use super::config::{ClientAuthorities, TlsError};
-use super::resolver::CertificateStore;
 use super::tickets::{TicketKey, Tickets};
 use crate::limits::TICKET_KEY_SECONDS;
 use crate::settings::Protocols;

@@ -11,7 +11,7 @@ use pinion_engine::server::Io;
 use pinion_engine::settings::WorkerSettings;
 use rustix::fs::{OFlags, fcntl_getfl};
 
-use crate::support::{TestServer, connect, read_response};
+use crate::test_server::{TestServer, connect, read_response};
 
 const BOTH: [Io; 2] = [Io::Epoll, Io::Uring];
 const HELLO: &[u8] = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";

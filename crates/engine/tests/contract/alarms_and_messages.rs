@@ -5,17 +5,17 @@ use std::io::Write;
 use std::sync::Arc;
 
 use pinion_engine::Poster;
-use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Message, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
+use pinion_engine::exchange_address::Address;
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
-use pinion_engine::raw::RawStream;
+use pinion_engine::raw_stream::RawStream;
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_http::prepared_response::{Prepared, PreparedBody};
 
-use crate::support::{connect, read_response};
+use crate::test_server::{connect, read_response};
 
 const WORKERS: u16 = 2;
 /// Consecutive alarms: more than the passes that other deadlines of a worker cause.

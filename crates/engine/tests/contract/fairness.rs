@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pinion_engine::app::{App, Event, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::limits::{CONTENT_TURN_BYTES, INPUT_TURN_BYTES};
 use pinion_engine::listener::{Listener, QuicListener, bind_tcp, local_address};
-use pinion_engine::raw::RawStream;
+use pinion_engine::raw_stream::RawStream;
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 
 use crate::plain_client::connect;
-use crate::support::response;
+use crate::test_server::response;
 
 /// Reports the received requests: the letter of the client, and the number of bytes of a stream.
 pub(crate) struct Reader {

@@ -1,15 +1,15 @@
 //! The same contract over HTTP/2: the handlers are those of HTTP/1, and the client is the
 //! [strict](crate::strict) one.
 
-mod content;
-mod ending;
+mod connection_end;
+mod request_content;
 mod responses;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 
 use crate::strict::{Client, End, Manner, Stream};
-use crate::support::TestServer;
+use crate::test_server::TestServer;
 
 /// A connection with prior knowledge.
 pub(crate) struct Http2 {

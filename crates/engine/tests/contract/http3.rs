@@ -16,7 +16,7 @@ use pinion_engine::quic::congestion::CongestionControl;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols};
 use pinion_engine::tls::TlsConfig;
 use pinion_engine::tls::certificate::Certificate;
-use pinion_engine::tls::resolver::CertificateStore;
+use pinion_engine::tls::certificate_resolver::CertificateStore;
 use pinion_engine::tls::tickets::Tickets;
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, Connecting, Connection, Endpoint, RecvStream, SendStream};
@@ -24,7 +24,7 @@ use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use rustls::RootCertStore;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::support::TestServer;
+use crate::test_server::TestServer;
 
 /// The certificate of the servers of all tests.
 static CERTIFIED: LazyLock<CertifiedKey<KeyPair>> =

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pinion_engine::server::Io;
 use pinion_engine::settings::WorkerSettings;
 
-use crate::support::TestServer;
+use crate::test_server::TestServer;
 
 /// More than is read and dropped before another request, so the connection ends.
 const HEAD: &[u8] = b"POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 200000000\r\n\r\n";
@@ -68,7 +68,7 @@ fn a_server_that_stops_does_not_wait_for_content_that_it_drops() {
         // Little enough to be dropped before another request.
         let mut other = server.connect();
         other.write_all(b"POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n").unwrap();
-        let (_, body) = crate::support::read_response(&mut other);
+        let (_, body) = crate::test_server::read_response(&mut other);
         assert_eq!(body, b"hello world!\n");
         server.control.drain();
         // Less than the thirty seconds for which a client may be silent.

@@ -4,23 +4,23 @@
 
 mod accepting;
 mod alarms_and_messages;
-mod content;
-mod ends;
+mod byte_streams;
+mod exchange_ends;
 mod fairness;
 mod http2;
 mod http3;
 mod lingering;
-mod opening;
 mod outgoing;
 mod outgoing_tls;
 mod plain_client;
+mod protocol_detection;
 mod proxy_protocol;
+mod request_content;
 mod slices;
 mod stopping;
-mod streams;
 #[path = "../strict/mod.rs"]
 mod strict;
-mod support;
+mod test_server;
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
@@ -28,7 +28,7 @@ use std::time::Duration;
 use pinion_engine::app::Gone;
 use pinion_engine::server::Io;
 use pinion_engine::settings::WorkerSettings;
-use support::{BIG_BYTES, TestServer, big, connect, read_response};
+use test_server::{BIG_BYTES, TestServer, big, connect, read_response};
 
 /// Runs a test over both backends.
 pub(crate) fn on_both(test: impl Fn(TestServer)) {

@@ -10,19 +10,19 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Gone, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
+use pinion_engine::exchange_address::Address;
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
-use pinion_engine::raw::RawStream;
-use pinion_engine::remote::{Connect, ConnectError, ConnectTls, RemoteAddress};
+use pinion_engine::raw_stream::RawStream;
+use pinion_engine::remote_address::{Connect, ConnectError, ConnectTls, RemoteAddress};
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_http::prepared_response::{Prepared, PreparedBody};
 use rustix::net::{self as sockets, AddressFamily, SocketType};
 
-use crate::support::{connect, read_response};
+use crate::test_server::{connect, read_response};
 
 /// Timeout for servers that respond, in milliseconds.
 const TIMEOUT_MS: u64 = 60_000;

@@ -7,17 +7,17 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use pinion_engine::app::{App, Event, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::listener::{Listener, bind_tcp, bind_unix, local_address};
-use pinion_engine::raw::RawStream;
+use pinion_engine::raw_stream::RawStream;
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{
     ListenerSettings, Protocol, Protocols, ProxySources, WorkerSettings,
 };
 use pinion_http::prepared_response::{Prepared, PreparedBody};
 
-use crate::support::{connect, read_response};
+use crate::test_server::{connect, read_response};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const LAST_REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pinion_engine::app::Gone;
 
 use crate::on_both;
-use crate::support::{SHARED, big};
+use crate::test_server::{SHARED, big};
 
 /// Returns the content of `/pieces`, slice by slice.
 fn pieces() -> [Vec<u8>; 4] {

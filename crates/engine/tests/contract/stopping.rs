@@ -5,7 +5,7 @@ use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
 
 use crate::on_both;
-use crate::support::{connect, read_response};
+use crate::test_server::{connect, read_response};
 
 #[test]
 fn what_never_ends_comes_to_a_good_end() {

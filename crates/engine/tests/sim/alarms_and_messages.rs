@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use pinion_engine::Poster;
-use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Message, RawEvent};
 use pinion_engine::backend::sim::{Connect, Faults, Network};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw::RawStream;
+use pinion_engine::exchange_address::Address;
+use pinion_engine::raw_stream::RawStream;
 use pinion_engine::settings::WorkerSettings;
-use pinion_engine::stepped::{Holdings, Stepped};
+use pinion_engine::stepped_worker::{Holdings, Stepped};
 use pinion_http::prepared_response::{Prepared, PreparedBody};
 
 use crate::scenario::settings_of_listeners;

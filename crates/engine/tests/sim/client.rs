@@ -3,7 +3,7 @@
 
 use pinion_engine::backend::sim::{Client, Connect, Network, Random, Read};
 
-use crate::reading::Reader;
+use crate::response_comparison::Reader;
 
 /// The behaviour of a client after it has sent, or received, this much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

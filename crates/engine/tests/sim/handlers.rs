@@ -7,21 +7,21 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pinion_engine::Poster;
-use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Gone, Message, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
+use pinion_engine::exchange_address::Address;
+use pinion_engine::file_mapping::{Mapping, MappingId};
 use pinion_engine::limits::MESSAGES_PER_PASS;
-use pinion_engine::mapping::{Mapping, MappingId};
-use pinion_engine::raw::RawStream;
+use pinion_engine::raw_stream::RawStream;
+use pinion_http::error_page;
 use pinion_http::field::{Field, Fields};
-use pinion_http::page;
 use pinion_http::prepared_response::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
-use pinion_http::request::{Framing, RequestHead};
+use pinion_http::request_head::{Framing, RequestHead};
 use pinion_http::version::Version;
 
 use crate::alarms_and_messages::Chores;
-use crate::ask::{Kind, mapped, mapped_offset, pattern, sum_of};
+use crate::request_model::{Kind, mapped, mapped_offset, pattern, sum_of};
 
 /// Bytes of content that a handler requests at a time.
 const SIP_BYTES: u64 = 700;
@@ -456,10 +456,10 @@ impl App for Handlers {
             Event::Refused(refusal) => {
                 // The client gets the same response from the application and from the engine.
                 if key.1.wrapping_add(u64::from(key.2 / 2)).is_multiple_of(2) {
-                    let page = page::response(
+                    let page = error_page::response(
                         refusal.status(),
-                        page::ErrorFormat::Html,
-                        page::BUILT_IN_FIELDS,
+                        error_page::ErrorFormat::Html,
+                        error_page::BUILT_IN_FIELDS,
                     );
                     exchange.prepared(&page, None);
                     self.done(key);

@@ -2,21 +2,21 @@
 //! (docs/simulator.md explains how to run, repeat and extend it).
 
 mod alarms_and_messages;
-mod ask;
+mod byte_stream_timeouts;
 mod client;
-mod coded;
-mod expected;
-mod freed;
+mod compressed_responses;
+mod expected_responses;
 mod handlers;
-mod handshakes;
-mod http2;
-mod http3;
+mod http2_client;
+mod http3_client;
+mod incomplete_handshakes;
 mod outgoing;
-mod reading;
+mod poisoning_allocator;
+mod regressions;
+mod request_model;
+mod response_comparison;
 mod run;
 mod scenario;
-mod stories;
-mod streams;
 #[path = "../strict/mod.rs"]
 mod strict;
 mod tunnels;

@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pinion_engine::Poster;
-use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Gone, Message, RawEvent};
 use pinion_engine::backend::sim::{Client, Faults, Network, Random, Read};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
-use pinion_engine::raw::RawStream;
-use pinion_engine::remote::{Connect, ConnectError, NotConnected, RemoteAddress};
+use pinion_engine::exchange_address::Address;
+use pinion_engine::raw_stream::RawStream;
+use pinion_engine::remote_address::{Connect, ConnectError, NotConnected, RemoteAddress};
 use pinion_engine::settings::WorkerSettings;
-use pinion_engine::stepped::{Holdings, Stepped};
+use pinion_engine::stepped_worker::{Holdings, Stepped};
 use rustix::io::Errno;
 
 /// Seeds of an ordinary run, each with both backends.

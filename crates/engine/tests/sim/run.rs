@@ -5,17 +5,17 @@ use std::fs::File;
 use std::sync::Arc;
 
 use pinion_engine::backend::sim::{Facts, Network, Random, Read};
+use pinion_engine::file_mapping::Mapping;
 use pinion_engine::limits::{
     BODY_TIMEOUT_MS, ENOBUFS_RETRY_MS, IDLE_TIMEOUT_MS, LINGER_CONTENT_MS, SEND_STALL_MS, TICK_MS,
 };
-use pinion_engine::mapping::Mapping;
-use pinion_engine::stepped::{Holdings, Stepped};
+use pinion_engine::stepped_worker::{Holdings, Stepped};
 
-use crate::ask::mapped_file;
 use crate::client::{Actor, Ending, Plan, State};
 use crate::handlers::Handlers;
-use crate::http2;
-use crate::http3;
+use crate::http2_client;
+use crate::http3_client;
+use crate::request_model::mapped_file;
 use crate::scenario::Scenario;
 
 /// Simulated milliseconds after which nothing may be left of the longest script and all deadlines
@@ -65,9 +65,9 @@ struct Run<const READINESS: bool> {
     network: Network,
     worker: Stepped<READINESS, Handlers>,
     actors: Vec<Actor>,
-    multiplexing: Vec<http2::Actor>,
-    quic: Vec<http3::Actor>,
-    expectations: http3::Expectations,
+    multiplexing: Vec<http2_client::Actor>,
+    quic: Vec<http3_client::Actor>,
+    expectations: http3_client::Expectations,
     calm: bool,
     leaps: bool,
     /// Milliseconds by which the kernel may be late.
@@ -106,9 +106,9 @@ impl<const READINESS: bool> Run<READINESS> {
             actors: plans.into_iter().map(|plan| Actor::new(plan, start_ms)).collect(),
             multiplexing: multiplexing
                 .into_iter()
-                .map(|plan| http2::Actor::new(plan, start_ms))
+                .map(|plan| http2_client::Actor::new(plan, start_ms))
                 .collect(),
-            quic: quic.into_iter().map(|plan| http3::Actor::new(plan, start_ms)).collect(),
+            quic: quic.into_iter().map(|plan| http3_client::Actor::new(plan, start_ms)).collect(),
             expectations,
             calm,
             leaps,
@@ -145,8 +145,8 @@ impl<const READINESS: bool> Run<READINESS> {
             digest: self.network.digest(),
             operations: self.network.operations(),
             responses: self.actors.iter().map(|actor| actor.plan.reader.complete as u64).sum(),
-            multiplexed: self.multiplexing.iter().map(http2::Actor::whole).sum(),
-            over_quic: self.quic.iter().map(http3::Actor::whole).sum(),
+            multiplexed: self.multiplexing.iter().map(http2_client::Actor::whole).sum(),
+            over_quic: self.quic.iter().map(http3_client::Actor::whole).sum(),
             floods: self.worker.app().floods,
         })
     }
@@ -210,7 +210,7 @@ impl<const READINESS: bool> Run<READINESS> {
         }
         for (index, actor) in self.quic.iter().enumerate() {
             let calm = self.expectations.calm && is_calm;
-            let checked = actor.check(http3::Expectations { calm, ..self.expectations });
+            let checked = actor.check(http3_client::Expectations { calm, ..self.expectations });
             checked.map_err(|why| format!("HTTP/3 client {index}: {why}"))?;
         }
         Ok(())
@@ -224,8 +224,8 @@ impl<const READINESS: bool> Run<READINESS> {
                 || actor.state != State::NotYet && !actor.plan.ending.is_fair()
         };
         self.actors.iter().all(over)
-            && self.multiplexing.iter().all(http2::Actor::is_over)
-            && self.quic.iter().all(http3::Actor::is_over)
+            && self.multiplexing.iter().all(http2_client::Actor::is_over)
+            && self.quic.iter().all(http3_client::Actor::is_over)
             && self.worker.holdings().connections == 0
             && self.network.waiting() == 0
     }
@@ -256,7 +256,7 @@ impl<const READINESS: bool> Run<READINESS> {
     fn next_action_ms(&mut self) -> Option<u64> {
         let posts = self.worker.app().posts.iter().map(|post| post.at_ms).min();
         let actors = self.actors.iter().filter_map(|actor| actor.next_ms).min();
-        let others = self.multiplexing.iter().filter_map(http2::Actor::wakes_at_ms).min();
+        let others = self.multiplexing.iter().filter_map(http2_client::Actor::wakes_at_ms).min();
         let quic = self.quic.iter().filter_map(|actor| actor.wakes_at_ms(&self.network)).min();
         [posts, actors, others, quic, self.drain_at_ms, self.stop_at_ms].into_iter().flatten().min()
     }
@@ -357,7 +357,7 @@ impl<const READINESS: bool> Run<READINESS> {
             !actor.client.is_some_and(closed)
         };
         let others = self.multiplexing.iter().map(|actor| actor.state(&self.network));
-        let quic = self.quic.iter().map(http3::Actor::state);
+        let quic = self.quic.iter().map(http3_client::Actor::state);
         self.actors.iter().filter(left).map(state).chain(others).chain(quic).collect()
     }
 }

@@ -4,13 +4,13 @@ use pinion_engine::backend::sim::{Connect, Faults, Network, Random};
 use pinion_engine::limits::IDLE_TIMEOUT_MS;
 use pinion_engine::quic::config::QuicConfig;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
-use pinion_engine::stepped::SimulatedQuic;
+use pinion_engine::stepped_worker::SimulatedQuic;
 
-use crate::ask::{Body, Kind, Request, Response, Version, page, pattern};
 use crate::client::{Ending, Pace, Plan};
-use crate::http2;
-use crate::http3;
-use crate::reading::{Allowed, Reader};
+use crate::http2_client;
+use crate::http3_client;
+use crate::request_model::{Body, Kind, Request, Response, Version, page, pattern};
+use crate::response_comparison::{Allowed, Reader};
 
 /// Indices of the listeners: for HTTP/1, for byte streams, for HTTP/1 and HTTP/2, and for QUIC.
 const HTTP: usize = 0;
@@ -30,9 +30,9 @@ pub(crate) struct Scenario {
     /// The first is the canary: it behaves well, and nothing breaks its connection.
     pub(crate) plans: Vec<Plan>,
     /// Clients with HTTP/2.
-    pub(crate) multiplexing: Vec<http2::Plan>,
+    pub(crate) multiplexing: Vec<http2_client::Plan>,
     /// Clients with HTTP/3; the first is a canary as well.
-    pub(crate) quic: Vec<http3::Plan>,
+    pub(crate) quic: Vec<http3_client::Plan>,
     pub(crate) endpoint: Endpoint,
     /// The start of the drain, in milliseconds from the start of the run.
     pub(crate) drain_after_ms: Option<u64>,
@@ -101,7 +101,7 @@ impl Scenario {
             scenario.plans.push(plan);
         }
         for index in 20..20 + random.below(4) {
-            scenario.multiplexing.push(http2::Plan::draw(random, index * 1000));
+            scenario.multiplexing.push(http2_client::Plan::draw(random, index * 1000));
         }
         let clients = random.below(4);
         scenario.draw_quic(random, clients);
@@ -122,7 +122,7 @@ impl Scenario {
             scenario.plans.push(plan);
         }
         for index in 20..22 {
-            scenario.multiplexing.push(http2::Plan::draw(&mut random, index * 1000));
+            scenario.multiplexing.push(http2_client::Plan::draw(&mut random, index * 1000));
         }
         scenario.draw_quic(&mut random, 2);
         scenario
@@ -147,17 +147,18 @@ impl Scenario {
     /// Adds this many clients of HTTP/3.
     fn draw_quic(&mut self, random: &mut Random, clients: u64) {
         for index in 30..30 + clients {
-            let draw = if index == 30 { http3::Plan::canary } else { http3::Plan::draw };
+            let draw =
+                if index == 30 { http3_client::Plan::canary } else { http3_client::Plan::draw };
             self.quic.push(draw(random, index * 1000));
         }
     }
 
     /// Returns the parameters of the laws for clients of HTTP/3.
-    pub(crate) fn expectations(&self) -> http3::Expectations {
+    pub(crate) fn expectations(&self) -> http3_client::Expectations {
         let Faults { loss, damage, fail_at, .. } = self.faults;
         let lossy = loss + damage > LOSS_MAX;
         // One lost datagram is sent again.
-        http3::Expectations { calm: self.calm, lossy: lossy && fail_at.is_none() }
+        http3_client::Expectations { calm: self.calm, lossy: lossy && fail_at.is_none() }
     }
 
     fn plan(&self, random: &mut Random, index: u64) -> Plan {

@@ -5,17 +5,17 @@ mod client;
 
 use pinion_engine::app::{App, Event, Gone};
 use pinion_engine::backend::sim::{Faults, Network, Random};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::limits::{IDLE_TIMEOUT_MS, TICK_MS, WINDOW_STALL_MS};
 use pinion_engine::quic::config::QuicConfig;
-use pinion_engine::raw::RawStream;
+use pinion_engine::raw_stream::RawStream;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
-use pinion_engine::stepped::{Holdings, SimulatedQuic, Stepped};
+use pinion_engine::stepped_worker::{Holdings, SimulatedQuic, Stepped};
 use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
 use std::collections::BTreeMap;
 
-use crate::ask::pattern;
+use crate::request_model::pattern;
 use crate::strict::Manner;
 use client::{Over, TunnelClient};
 

@@ -7,9 +7,9 @@ pub(crate) mod http2_frames;
 
 use std::collections::BTreeMap;
 
+use pinion_http::field_section::FieldSection;
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::Limits;
-use pinion_http::section::FieldSection;
 
 use http2_frames::{Frame, Kind, flag};
 

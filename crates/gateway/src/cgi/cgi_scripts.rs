@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use pinion_engine::address::Address;
-use pinion_http::request::Framing;
+use pinion_engine::exchange_address::Address;
+use pinion_http::request_head::Framing;
 
 use super::script_queue::ScriptQueue;
 use crate::field_changes::FieldChanges;
@@ -61,7 +61,7 @@ pub struct CgiScripts {
     pub response_fields: FieldChanges,
     /// Fields of responses that hold for the whole host and are passed on all the same.
     pub passed_fields: PassedFields,
-    /// Whether a response may name a [file](crate::sent_files) that is sent in place of its
+    /// Whether a response may name a [file](crate::x_sendfile) that is sent in place of its
     /// content.
     pub sends_files: bool,
     /// Which scripts run, and which requests wait.

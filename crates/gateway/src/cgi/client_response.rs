@@ -7,7 +7,7 @@ use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use super::cgi_scripts::CgiScripts;
 use super::script_output::OutputEvent;
 use crate::response_forwarding::{ResponseChanges, forwarded};
-use crate::sent_files::FileResponse;
+use crate::x_sendfile::FileResponse;
 
 /// The progress of the response to a client.
 #[derive(Debug, Default)]

@@ -4,14 +4,14 @@
 use std::fmt;
 
 use pinion_http::cgi::error::CgiError;
-use pinion_http::cgi::event::GatewayEvent;
+use pinion_http::cgi::response_event::GatewayEvent;
 use pinion_http::cgi::response_reader::CgiReader;
 use pinion_http::field::Fields;
 use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::h1::client::request_writer::SentRequest;
 use pinion_http::h1::client::response_error::ResponseError;
 use pinion_http::h1::client::response_parser::{InputEnd, ResponseEvent, ResponseParser};
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::method::Method;
 
 use crate::limits::MALFORMED_LINE_SHOWN_BYTES;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pinion_engine::exchange::Exchange;
 use pinion_http::h1::client::response_parser::InputEnd;
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head_parser::HeadStorage;
 use pinion_programs::program_run::{Exit, OutputRead, RunId};
 use pinion_programs::program_runner::ProgramRunner;
 use pinion_programs::run_error::RunError;
@@ -18,8 +18,8 @@ use super::script_output::{OutputError, ScriptOutput};
 use crate::limits::{
     CGI_EXIT_WAIT_MS, DISCARDED_RESPONSE_TIMEOUT_MS, REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES,
 };
-use crate::sent_files::FileResponse;
 use crate::stored_content::StoredContent;
+use crate::x_sendfile::FileResponse;
 
 /// One request that a CGI script responds to.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 //! backslash, a control character or a name that begins with a dot before the end of the script
 //! leads nowhere.
 
-use pinion_jobs::folders::FileKind;
+use pinion_jobs::confined_folders::FileKind;
 use pinion_programs::is_script_path;
 
 /// A script and the rest of a path.

@@ -4,14 +4,14 @@ use pinion_http::cgi::variable_error::VariableError;
 use pinion_http::cgi::variables::{
     RequestVariables, ScriptVariables, ServerVariables, VariableScratch,
 };
-use pinion_http::client_identity::ClientIdentity;
+use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::h1::client::request_writer::RequestContent;
-use pinion_http::request::{Framing, RequestHead};
+use pinion_http::request_head::{Framing, RequestHead};
 use pinion_programs::{CGI_VARIABLES_MAX, CGI_VARIABLES_MAX_BYTES};
 
 use super::cgi_scripts::CgiScripts;
+use crate::fastcgi_scgi_variables::{SOFTWARE, is_passed, server};
 use crate::field_changes::FieldChanges;
-use crate::program_forwarding::{SOFTWARE, is_passed, server};
 
 /// Bytes of the variables beside those of the fields and the paths, about.
 const OWN_VARIABLES_BYTES: usize = 768;
@@ -111,7 +111,7 @@ fn push(block: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), VariableEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+    use pinion_http::h1::head_parser::{HeadStorage, Parsed, parse};
     use pinion_http::limits::Limits;
 
     fn variables(text: &str, target: &ScriptTarget) -> Vec<String> {

@@ -10,7 +10,7 @@ use pinion_client::http_client::request::{
 };
 use pinion_client::http_client::{HttpClient, RequestId};
 
-use super::attempts::ServerNews;
+use super::upstream_failover::ServerNews;
 use crate::limits::HEALTH_CONTENT_MAX_BYTES;
 use crate::request_forwarding::authority;
 use crate::upstream::Upstream;

@@ -98,8 +98,8 @@ mod tests {
     use crate::upstream::Upstream;
     use crate::upstream_group::UpstreamGroup;
     use pinion_client::http_client::request::RequestBody;
-    use pinion_http::client_identity::ClientIdentity;
-    use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+    use pinion_http::forwarded_client::ClientIdentity;
+    use pinion_http::h1::head_parser::{HeadStorage, Parsed, parse};
     use pinion_http::limits::Limits;
 
     fn request() -> ClientRequest {

@@ -2,7 +2,7 @@
 //! messages of the client to the process, as many as it wants, and those of the process to the
 //! client, as many as there is room for.
 
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::ContentRoom;
 use pinion_http::python::frame_writer::{
     MESSAGE_PIECE_MAX_BYTES, MessagePiece, write_closed, write_gone, write_message, write_room,
@@ -10,7 +10,7 @@ use pinion_http::python::frame_writer::{
 use pinion_http::python::limits::INITIAL_ROOM_BYTES;
 use pinion_http::websocket::close_frame::{INTERNAL_ERROR, NORMAL};
 use pinion_http::websocket::connection::{ClosedBy, InputEvent, WebSocketConnection};
-use pinion_http::websocket::frame::MessageKind;
+use pinion_http::websocket::frame_head::MessageKind;
 
 use super::limits::{ROOM_STEP_BYTES, WANTED_MAX_BYTES, WEBSOCKET_CLOSE_MS, WEBSOCKET_PING_MS};
 use crate::limits::TUNNEL_STALL_MS;

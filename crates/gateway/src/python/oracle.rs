@@ -2,14 +2,14 @@
 //! them, and so does the replay of its corpus. The bytes that a process gets are read as Python's
 //! `marshal` reads them, and compared with a plain reading of the fields.
 
-use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::Field;
-use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::forwarded_client::ClientIdentity;
+use pinion_http::h1::head_parser::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 use pinion_http::python::environ::Environ;
-use pinion_http::python::frame::FRAME_HEADER_BYTES;
+use pinion_http::python::frame_header::FRAME_HEADER_BYTES;
 use pinion_http::python::request_batch::{BatchedContent, RequestBatch};
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 use std::collections::BTreeMap;
 
 use super::python_app::{PythonApp, PythonInterface};

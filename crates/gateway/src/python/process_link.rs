@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use pinion_engine::address::{Address, AddressMap};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Slice};
-use pinion_engine::remote::{Connect, RemoteAddress};
+use pinion_engine::exchange_address::{Address, AddressMap};
+use pinion_engine::remote_address::{Connect, RemoteAddress};
 use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::python::error::BatchError;
 use pinion_http::python::frame_reader::ChildFrameReader;
@@ -13,7 +13,7 @@ use pinion_http::python::frame_writer::write_files;
 use pinion_http::python::request_batch::RequestBatch;
 use rustc_hash::FxHashMap;
 
-use super::file_channel::FileChannel;
+use super::file_descriptor_channel::FileChannel;
 use super::limits::{CONNECT_TIMEOUT_MS, START_MS};
 use super::python_app::AppProcess;
 use super::python_failure::PythonFailure;

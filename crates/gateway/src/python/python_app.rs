@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pinion_engine::Poster;
-use pinion_engine::address::Address;
+use pinion_engine::exchange_address::Address;
 use pinion_http::python::child_frame::says_asgi;
 
 use super::ProcessTurn;
-use super::app_queue::AppQueue;
 use super::limits::{ASGI_REQUESTS_MAX, WAITING_MAX};
+use super::process_request_queue::AppQueue;
 use super::stuck_processes::StuckHook;
+use crate::fastcgi_scgi_variables::AddedVariables;
 use crate::field_changes::FieldChanges;
 use crate::limits::UPSTREAM_TIMEOUT_MS;
 use crate::path_prefix::PathPrefix;
-use crate::program_forwarding::AddedVariables;
 use crate::upstream_group::PassedFields;
 
 /// Numbers of processes; no two have the same.

@@ -4,15 +4,15 @@ use pinion_http::cgi::variable_error::VariableError;
 use pinion_http::cgi::variables::{
     RequestVariables, ScriptVariables, ServerVariables, VariableScratch,
 };
-use pinion_http::client_identity::ClientIdentity;
+use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::h1::client::request_writer::RequestContent;
 use pinion_http::python::environ::Environ;
-use pinion_http::request::{Framing, RequestHead};
+use pinion_http::request_head::{Framing, RequestHead};
 
 use super::python_app::PythonApp;
 use super::python_failure::PythonFailure;
+use crate::fastcgi_scgi_variables::{SOFTWARE, application, is_passed, server};
 use crate::field_changes::FieldChanges;
-use crate::program_forwarding::{SOFTWARE, application, is_passed, server};
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::has_dot_segment;
 use crate::script_location::LocatedScript;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_http::cgi::variables::VariableScratch;
-use pinion_http::client_identity::ClientIdentity;
+use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::method::Method;
 use pinion_http::python::child_frame::ChildFrame;
@@ -15,9 +15,9 @@ use pinion_http::python::environ::Environ;
 use pinion_http::python::error::BatchError;
 use pinion_http::python::frame_writer::{write_gone, write_room};
 use pinion_http::python::request_batch::{BatchedContent, RequestBatch};
-use pinion_http::python::response_content::ResponseContentCheck;
 use pinion_http::python::response_head::PythonResponseHead;
-use pinion_http::request::{Framing, RequestHead};
+use pinion_http::python::response_length_check::ResponseContentCheck;
+use pinion_http::request_head::{Framing, RequestHead};
 use pinion_http::status::never_has_content;
 use pinion_http::websocket::handshake::WebSocketRequest;
 

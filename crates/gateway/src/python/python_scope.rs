@@ -1,16 +1,16 @@
 //! The scope of a request for an ASGI application.
 
-use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::is_same_name;
+use pinion_http::forwarded_client::ClientIdentity;
+use pinion_http::python::asgi_scope::{Scope, ScopeProtocol};
 use pinion_http::python::environ::Environ;
-use pinion_http::python::scope::{Scope, ScopeProtocol};
-use pinion_http::request::{Framing, RequestHead};
+use pinion_http::request_head::{Framing, RequestHead};
 use pinion_http::websocket::handshake::WebSocketRequest;
 
 use super::python_app::PythonApp;
 use super::python_failure::PythonFailure;
-use crate::connection_fields::{FieldClass, ListedNames};
-use crate::program_forwarding::{application, server};
+use crate::fastcgi_scgi_variables::{application, server};
+use crate::field_forwarding::{FieldClass, ListedNames};
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::has_dot_segment;
 use crate::script_location::LocatedScript;

@@ -5,8 +5,8 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use pinion_engine::address::Address;
 use pinion_engine::exchange::Exchange;
+use pinion_engine::exchange_address::Address;
 use pinion_http::python::frame_writer::write_take_back;
 
 use super::Python;

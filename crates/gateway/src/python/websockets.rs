@@ -1,18 +1,18 @@
 //! The WebSockets of a worker: from the moment in which an application accepts one, its exchange is
 //! no request any more, but the client's side of an [`OpenWebSocket`].
 
-use pinion_engine::address::Address;
 use pinion_engine::app::{Event, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw::RawStream;
+use pinion_engine::exchange_address::Address;
+use pinion_engine::raw_stream::RawStream;
 use pinion_http::field::Field;
 use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::response_head::HintFields;
 use pinion_http::websocket::close_frame::GOING_AWAY;
 use pinion_http::websocket::connection::WebSocketConnection;
 use pinion_http::websocket::deflate_pool::DeflatePool;
-use pinion_http::websocket::frame::MessageKind;
+use pinion_http::websocket::frame_head::MessageKind;
 use pinion_http::websocket::handshake::HandshakeAcceptance;
 use pinion_http::websocket::limits::MESSAGE_MAX_BYTES;
 use rustc_hash::FxHashMap;

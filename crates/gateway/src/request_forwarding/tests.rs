@@ -4,7 +4,7 @@ use pinion_client::limits::CONNECT_TIMEOUT_MS;
 use pinion_http::h1::client::request_writer::{
     ConnectionOption, OutgoingRequest, RequestContent, RequestTarget, write_request,
 };
-use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::h1::head_parser::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 use proptest::prelude::*;
 

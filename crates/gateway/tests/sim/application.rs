@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use pinion_client::resolver::{Resolver, ResolverSettings};
 use pinion_engine::Poster;
-use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Message, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw::RawStream;
+use pinion_engine::exchange_address::Address;
+use pinion_engine::raw_stream::RawStream;
 use pinion_gateway::limits::UPSTREAM_TAG;
 use pinion_gateway::proxy::{Ended, Proxy, ProxySettings, ServerNews, UploadQuotas};
 use pinion_gateway::proxy_error::ProxyError;
 use pinion_gateway::upstream_group::UpstreamGroup;
-use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::Field;
-use pinion_http::request::RequestHead;
+use pinion_http::forwarded_client::ClientIdentity;
+use pinion_http::request_head::RequestHead;
 use pinion_jobs::byte_quota::ByteQuota;
 
 /// The field that responses of the gateway itself have.

@@ -2,7 +2,7 @@
 
 use pinion_engine::backend::sim::{Client, Connect, Network, Random, Read};
 
-use crate::client::{Content, Outcome, Request};
+use crate::http1_client::{Content, Outcome, Request};
 use crate::http1_reader::{Message, Reading};
 use crate::strict::{self, End, Manner, Stream};
 

@@ -13,9 +13,9 @@ use pinion_engine::backend::sim::Read;
 use pinion_gateway::proxy::Ended;
 
 use crate::application::OWN_FIELD;
-use crate::client::{Actor, Content, Outcome, Request};
+use crate::fastcgi_scgi_records::Spoken;
+use crate::http1_client::{Actor, Content, Outcome, Request};
 use crate::http1_reader::{FieldLine, Message, Reading};
-use crate::records::Spoken;
 use crate::run::{FAILING, HEALTHY, Report};
 use crate::upstream::{Attempt, Way};
 

@@ -2,19 +2,19 @@
 //! every way at every byte. The laws are in `laws.rs`.
 
 mod application;
-mod client;
+mod fastcgi_scgi_records;
+mod http1_client;
 mod http1_reader;
 mod http2_client;
 mod laws;
-mod operations;
-mod python_seeds;
+mod operation_failure_sweep;
+mod python_application_and_process;
+mod python_seeded_runs;
 mod python_websockets;
-mod python_worker;
-mod records;
 mod run;
-mod seeds;
+mod seeded_runs;
 #[path = "../../../engine/tests/strict/mod.rs"]
 mod strict;
-mod sweeps;
 mod tunnels;
 mod upstream;
+mod upstream_failure_sweep;

@@ -2,10 +2,10 @@
 
 use pinion_engine::backend::sim::{Client, Connect, Faults, Network, Read};
 use pinion_engine::settings::WorkerSettings;
-use pinion_engine::stepped::{Holdings, Stepped};
+use pinion_engine::stepped_worker::{Holdings, Stepped};
 use pinion_gateway::python::python_app::PythonInterface;
 
-use crate::python_worker::{
+use crate::python_application_and_process::{
     ACCEPT, CLOSED, END, GONE, Link, MESSAGE, PythonApplication, READY, REQUESTS, ROOM,
     ServerFrame, frame, python_app, read_batch,
 };

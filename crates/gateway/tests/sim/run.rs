@@ -6,21 +6,21 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use pinion_engine::backend::sim::{Faults, Network, Random};
-use pinion_engine::remote::RemoteAddress;
+use pinion_engine::remote_address::RemoteAddress;
 use pinion_engine::settings::WorkerSettings;
-use pinion_engine::stepped::{Holdings, Stepped};
+use pinion_engine::stepped_worker::{Holdings, Stepped};
 use pinion_gateway::balancing::Balance;
+use pinion_gateway::fastcgi_scgi_variables::{ProgramOptions, ProgramTarget};
 use pinion_gateway::path_prefix::PathPrefix;
-use pinion_gateway::program_forwarding::{ProgramOptions, ProgramTarget};
 use pinion_gateway::proxy::{Ended, ProxyHoldings};
 use pinion_gateway::server_health::PassiveChecks;
 use pinion_gateway::upstream::{Upstream as UpstreamUrl, UpstreamProtocol};
 use pinion_gateway::upstream_group::{UpstreamGroup, UpstreamOptions};
 
 use crate::application::Application;
-use crate::client::{Actor, Outcome, Request};
+use crate::fastcgi_scgi_records::Spoken;
+use crate::http1_client::{Actor, Outcome, Request};
 use crate::http2_client::Http2Client;
-use crate::records::Spoken;
 use crate::upstream::{Behaviour, Shape, Upstream};
 
 /// The timeout of a silent upstream server, in milliseconds.

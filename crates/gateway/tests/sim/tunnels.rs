@@ -5,12 +5,12 @@ use std::collections::HashMap;
 
 use pinion_engine::backend::sim::{Client, Connect, Faults, Network, Read};
 use pinion_engine::settings::WorkerSettings;
-use pinion_engine::stepped::{Holdings, Stepped};
+use pinion_engine::stepped_worker::{Holdings, Stepped};
 use pinion_gateway::proxy::ProxyHoldings;
 use pinion_gateway::upstream_group::UpstreamOptions;
 
 use crate::application::Application;
-use crate::records::Spoken;
+use crate::fastcgi_scgi_records::Spoken;
 use crate::run::{BASE_PORT, FAILING, group};
 
 const REQUEST: &[u8] = b"GET /failing/1 HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n\

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pinion_engine::backend::sim::{Client, Network, Random, Read};
 use rustix::io::Errno;
 
+use crate::fastcgi_scgi_records::Spoken;
 use crate::http1_reader::Reading;
-use crate::records::Spoken;
 
 /// The default window of a server.
 const WINDOW_BYTES: usize = 64 * 1024;

@@ -5,7 +5,7 @@
 //! from the bytes that come. There are no sockets, no processes and no clock in here.
 //!
 //! `output` is the part of a response that CGI, FastCGI and SCGI share: `head_end` finds the end of
-//! the head, and `response_head` reads its fields. [`event`] has the events of a reader,
+//! the head, and `response_head` reads its fields. [`response_event`] has the events of a reader,
 //! [`variable_error`] the reasons why variables cannot be written, [`error`] the errors of a
 //! response, and [`limits`] every limit.
 //!
@@ -76,10 +76,10 @@
 //! ```
 
 pub mod error;
-pub mod event;
 mod head_end;
 pub mod limits;
 pub(crate) mod output;
+pub mod response_event;
 pub(crate) mod response_head;
 pub mod response_reader;
 pub mod variable_error;

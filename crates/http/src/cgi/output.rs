@@ -1,16 +1,16 @@
 //! The output of a program as a response: the part that CGI, FastCGI and SCGI share (RFC 3875 §6).
 
 use super::error::CgiError;
-use super::event::GatewayEvent;
 use super::head_end::HeadEnd;
 use super::limits::SKIPPED_OUTPUT_MAX_BYTES;
+use super::response_event::GatewayEvent;
 use super::response_head::{CgiHead, DocumentHead, check_partial, malformed_line, read_head};
 use crate::h1::client::limits::{RESPONSE_HEAD_MAX_BYTES, ResponseLimits};
 use crate::h1::client::request_writer::SentRequest;
 use crate::h1::client::response_framing::ResponseFraming;
 use crate::h1::client::response_head::ResponseHead;
 use crate::h1::client::response_parser::ResponseEvent;
-use crate::h1::head::HeadStorage;
+use crate::h1::head_parser::HeadStorage;
 use crate::method::Method;
 use crate::status::never_has_content;
 use crate::version::Version;

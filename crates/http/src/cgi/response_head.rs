@@ -5,11 +5,11 @@ use super::error::CgiError;
 use crate::field::{FieldPlace, Fields, KnownFieldPlaces};
 use crate::grammar::{decimal, is_token, is_value_byte, list, trim};
 use crate::h1::client::limits::RESPONSE_FIELDS_MAX;
-use crate::h1::head::HeadStorage;
+use crate::h1::head_parser::HeadStorage;
 use crate::limits::LIST_MEMBERS_MAX;
 use crate::method::Method;
+use crate::request_target::Target;
 use crate::reserved_fields::{FieldUses, reserved_name};
-use crate::target::Target;
 
 /// The contents of a whole head.
 pub(super) enum CgiHead<'h> {

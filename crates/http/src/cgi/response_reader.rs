@@ -1,13 +1,13 @@
 //! Reads the response of a program whose output is the bytes of a pipe or a connection.
 
 use super::error::CgiError;
-use super::event::{GatewayEvent, GatewayStep};
 use super::output::{CgiOutput, OutputPart};
+use super::response_event::{GatewayEvent, GatewayStep};
 use crate::field::Fields;
 use crate::h1::client::limits::ResponseLimits;
 use crate::h1::client::request_writer::SentRequest;
 use crate::h1::client::response_parser::{InputEnd, Persistence, ResponseEvent};
-use crate::h1::head::HeadStorage;
+use crate::h1::head_parser::HeadStorage;
 
 /// Reads the response to one request from the output of a CGI program, or from the connection to an
 /// SCGI application. The end of the output is the end of the response.

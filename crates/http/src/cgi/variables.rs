@@ -14,13 +14,13 @@
 use core::fmt::Write as _;
 use core::net::{IpAddr, SocketAddr};
 
-use crate::client_identity::ClientIdentity;
 use crate::field::{Field, KnownField};
+use crate::forwarded_client::ClientIdentity;
 use crate::grammar::list;
 use crate::h1::client::request_writer::RequestContent;
-use crate::h1::encode::decimal;
+use crate::h1::response_encoder::decimal;
 use crate::limits::LIST_MEMBERS_MAX;
-use crate::request::RequestHead;
+use crate::request_head::RequestHead;
 use crate::reserved_fields::{FieldUses, is_reserved};
 
 /// Everything that the variables of one request are made of.

@@ -1,9 +1,9 @@
 //! RFC 9110 §13: cases by hand, and all combinations against the text of §13.2.2.
 
 use super::*;
-use crate::h1::head::{HeadStorage, Parsed, parse};
+use crate::h1::head_parser::{HeadStorage, Parsed, parse};
 use crate::limits::Limits;
-use crate::request::RequestHead;
+use crate::request_head::RequestHead;
 
 const MODIFIED: UnixSeconds = 784_111_777;
 const NOW: UnixSeconds = MODIFIED + 1_000;

@@ -3,13 +3,13 @@
 use super::error::FastCgiError;
 use super::limits::{IGNORED_RECORDS_MAX, STDERR_MAX_BYTES, STDERR_READ_MAX_BYTES};
 use super::record::{RecordHeader, RecordKind, VERSION};
-use crate::cgi::event::{GatewayEvent, GatewayStep};
 use crate::cgi::output::{CgiOutput, OutputPart};
+use crate::cgi::response_event::{GatewayEvent, GatewayStep};
 use crate::field::Fields;
 use crate::h1::client::limits::ResponseLimits;
 use crate::h1::client::request_writer::SentRequest;
 use crate::h1::client::response_parser::{InputEnd, Persistence, ResponseEvent};
-use crate::h1::head::HeadStorage;
+use crate::h1::head_parser::HeadStorage;
 
 /// Reads the response to one request. It does not buffer content: the caller may drop the used
 /// bytes.

@@ -7,7 +7,7 @@
 use crate::grammar::{hex_digit, is_token_byte, is_value_byte};
 use crate::limits::{CHUNK_LINE_MAX_BYTES, TRAILER_MAX_BYTES};
 use crate::refusal::Refusal;
-use crate::request::Framing;
+use crate::request_head::Framing;
 
 /// Reads the content of one message. It does not buffer: the caller may drop consumed bytes.
 #[derive(Clone, Debug)]

@@ -3,16 +3,16 @@
 //!
 //! | Module | Contents |
 //! |---|---|
-//! | [`head`] | request heads; `scan` is their lexer, which also reads the fields of responses |
+//! | [`head_parser`] | request heads; their lexer `head_lexer` also reads the fields of responses |
 //! | [`body`], [`trailers`] | the content of a message, and the trailer fields of chunked content |
-//! | [`glance`] | hints for the error page from the bytes of a refused request |
-//! | [`encode`] | response heads on the wire |
+//! | [`refused_request_hints`] | hints for the error page from the bytes of a refused request |
+//! | [`response_encoder`] | response heads on the wire |
 //! | [`client`] | the client side: requests, and the parser of responses |
 
 pub mod body;
 pub mod client;
-pub mod encode;
-pub mod glance;
-pub mod head;
-pub(crate) mod scan;
+pub(crate) mod head_lexer;
+pub mod head_parser;
+pub mod refused_request_hints;
+pub mod response_encoder;
 pub mod trailers;

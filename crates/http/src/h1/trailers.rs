@@ -3,8 +3,8 @@
 //! They are never merged into the fields of the head (RFC 9110 §6.5.1): the head was acted upon
 //! before they came, and a client that may not set a field there could set it here.
 
-use super::head::HeadStorage;
-use super::scan;
+use super::head_lexer;
+use super::head_parser::HeadStorage;
 use crate::field::{Fields, is_same_name};
 use crate::limits::FIELDS_MAX;
 use crate::refusal::Refusal;
@@ -35,7 +35,7 @@ fn read_allowed<'h>(
     is_forbidden: impl Fn(&[u8]) -> bool,
 ) -> Result<Fields<'h>, Refusal> {
     let lines = storage.lines();
-    scan::field_lines(section, lines, FIELDS_MAX)?;
+    head_lexer::field_lines(section, lines, FIELDS_MAX)?;
     lines.retain(|line| !is_forbidden(line.name_in(section)));
     Ok(Fields::new(section, lines))
 }

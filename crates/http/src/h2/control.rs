@@ -5,11 +5,11 @@ use super::frame::{
     self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_MAX_BYTES, FrameHeader, Kind, STREAM_MAX, flag,
     number, setting,
 };
+use super::receive_windows::ROUND_TRIP_PING;
 use super::send::{LEAVING_PING, stream_answered};
 use super::session::{Phase, Session, Whereabouts};
-use super::windows::ROUND_TRIP_PING;
-use crate::budget::Budget;
-use crate::leaving::Leaving;
+use crate::flood_budget::Budget;
+use crate::goaway_state::Leaving;
 use crate::priority::Priority;
 
 type Handled = Result<Event<'static>, StepFault>;

@@ -1,10 +1,10 @@
 //! The actions of a client, one per step.
 
 use super::frame::ErrorCode;
-use crate::budget::Budget;
 use crate::field::Fields;
+use crate::flood_budget::Budget;
 use crate::refusal::Refusal;
-use crate::request::RequestHead;
+use crate::request_head::RequestHead;
 
 /// The number of bytes of the input that were used, and their event.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub enum Event<'a> {
         /// The reason of the refusal.
         refusal: Refusal,
         /// The received part of its head, see
-        /// [`refused_request`](crate::binary_head::refused_request).
+        /// [`refused_request`](crate::multiplexed_request_head::refused_request).
         fields: Fields<'a>,
         /// Whether the stream ends here.
         end: bool,

@@ -6,30 +6,32 @@
 //! buffer of the caller.
 //!
 //! Content is bounded by windows in both directions. A client may send more on a stream as received
-//! content is [consumed](session::Session::consumed): see `windows`. Content of responses is sent
-//! as [`room`](session::Session::room) allows, in the order of
+//! content is [consumed](session::Session::consumed): see `receive_windows`. Content of responses
+//! is sent as [`room`](session::Session::room) allows, in the order of
 //! [`next_ready`](session::Session::next_ready).
 //!
-//! A client that makes work without end runs out of one of its [budgets](crate::budget::Budget).
-//! All of this depends on one duty of the caller: while much of the session's output waits to be
-//! sent, it must not pass more input to the session.
+//! A client that makes work without end runs out of one of its
+//! [budgets](crate::flood_budget::Budget). All of this depends on one duty of the caller: while
+//! much of the session's output waits to be sent, it must not pass more input to the session.
 //!
 //! | Module | Contents |
 //! |---|---|
 //! | [`session`], [`event`] | a connection, and the actions of its client, one per step |
 //! | [`frame`] | the header, the types, the flags and the codes of frames |
-//! | `heads`, `data`, `control` | HEADERS and CONTINUATION; DATA; all other frames |
-//! | `streams`, `windows` | the open streams of a connection; flow control in both directions |
+//! | `headers_frames` | HEADERS and CONTINUATION |
+//! | `data_frames`, `control` | DATA; all other frames |
+//! | `stream_table` | the open streams of a connection |
+//! | `receive_windows` | flow control in both directions |
 //! | `send` | the frames that the server sends |
 //! | [`limits`] | every limit of HTTP/2 alone, with its reason |
 
 mod control;
-mod data;
+mod data_frames;
 pub mod event;
 pub mod frame;
-mod heads;
+mod headers_frames;
 pub mod limits;
+mod receive_windows;
 mod send;
 pub mod session;
-mod streams;
-mod windows;
+mod stream_table;

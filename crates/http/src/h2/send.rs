@@ -3,9 +3,9 @@
 use super::frame::{self, ErrorCode, FRAME_HEADER_BYTES, FrameHeader, Kind, STREAM_MAX, flag};
 use super::limits::DRIBBLE_BYTES;
 use super::session::{Ignored, Phase, Session};
-use super::streams::StreamSlot;
+use super::stream_table::StreamSlot;
+use crate::goaway_state::Leaving;
 use crate::hpack::dynamic_encoder::Encoder;
-use crate::leaving::Leaving;
 use crate::limits::BODY_DISCARD_MAX_BYTES;
 use crate::priority::Priority;
 

@@ -1,23 +1,23 @@
 //! One connection of HTTP/2.
 
-use super::data::DataRest;
+use super::data_frames::DataRest;
 use super::event::{Event, Step, StepFault};
 use super::frame::{
     self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_HEADER_BYTES, FrameHeader, Kind, PREFACE,
     STREAM_MAX, TABLE_DEFAULT_BYTES, WINDOW_DEFAULT_BYTES, setting,
 };
-use super::heads::Gathering;
+use super::headers_frames::Gathering;
 use super::limits;
-use super::streams::{StreamSlot, Streams};
-use super::windows::StreamWindow;
-use crate::budget::{Budget, Budgets};
+use super::receive_windows::StreamWindow;
+use super::stream_table::{StreamSlot, Streams};
+use crate::field_section::FieldSection;
+use crate::flood_budget::{Budget, Budgets};
+use crate::goaway_state::Leaving;
 use crate::hpack::decoder::Decoder;
 use crate::hpack::dynamic_encoder::Encoder;
-use crate::leaving::Leaving;
 use crate::limits::{Limits, STREAMS_MAX};
 use crate::priority::{EarlyPriorities, Priority};
-use crate::request::{Place, Room};
-use crate::section::FieldSection;
+use crate::request_head::{Place, Room};
 
 /// Input that a step may need at once: the longest frame that is accepted.
 pub const INPUT_MAX_BYTES: usize = FRAME_HEADER_BYTES + FRAME_DEFAULT_BYTES as usize;

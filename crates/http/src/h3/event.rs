@@ -1,11 +1,11 @@
 //! The actions of a client, one per step, and the ways in which it can fail.
 
 use super::frame::ErrorCode;
-use crate::budget::Budget;
 use crate::field::Fields;
+use crate::flood_budget::Budget;
 use crate::priority::Priority;
 use crate::refusal::Refusal;
-use crate::request::RequestHead;
+use crate::request_head::RequestHead;
 
 /// The number of bytes of the input of a request stream that were used, and their event.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Step<'a> {
 #[derive(Debug)]
 pub enum RequestStreamEvent<'a> {
     /// The rest of the input can only be used with more input: at most
-    /// [`INPUT_MAX_BYTES`](super::request::INPUT_MAX_BYTES) in all.
+    /// [`INPUT_MAX_BYTES`](super::request_stream::INPUT_MAX_BYTES) in all.
     NeedMore,
     /// There is nothing to report.
     Nothing,
@@ -36,7 +36,7 @@ pub enum RequestStreamEvent<'a> {
         /// The reason of the refusal.
         refusal: Refusal,
         /// The received part of its head, see
-        /// [`refused_request`](crate::binary_head::refused_request).
+        /// [`refused_request`](crate::multiplexed_request_head::refused_request).
         fields: Fields<'a>,
         /// Whether the stream ends here, without a further [`RequestStreamEvent::End`].
         end: bool,
@@ -71,7 +71,7 @@ pub enum UniEvent {
     /// There is nothing to report.
     Nothing,
     /// The client asks for another priority of a request stream that has begun, and perhaps ended:
-    /// see [`RequestStream::set_priority`](super::request::RequestStream::set_priority).
+    /// see [`RequestStream::set_priority`](super::request_stream::RequestStream::set_priority).
     Priority {
         /// The request stream.
         stream: u64,

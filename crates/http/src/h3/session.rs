@@ -2,10 +2,10 @@
 
 use super::event::{Fatal, StreamError};
 use super::frame::{self, ErrorCode, kind, setting, stream};
-use super::request::RequestStream;
+use super::request_stream::RequestStream;
 use super::varint;
-use crate::budget::{Budget, Budgets};
-use crate::leaving::Leaving;
+use crate::flood_budget::{Budget, Budgets};
+use crate::goaway_state::Leaving;
 use crate::limits::{Limits, STREAMS_MAX};
 use crate::priority::{EarlyPriorities, Priority};
 use crate::qpack::dynamic_encoder::Encoder;
@@ -52,7 +52,7 @@ pub struct Session {
     /// Compresses the fields of responses.
     pub(super) encoder: Encoder,
     /// The state of the unidirectional streams of the client.
-    pub(super) heard: super::control::Heard,
+    pub(super) heard: super::unidirectional_streams::Heard,
 }
 
 impl Session {
@@ -69,7 +69,7 @@ impl Session {
             accepted_end: varint::MAX,
             early: EarlyPriorities::new(),
             encoder: Encoder::default(),
-            heard: super::control::Heard::default(),
+            heard: super::unidirectional_streams::Heard::default(),
         }
     }
 

@@ -1,12 +1,12 @@
 //! Field blocks of a peer (RFC 7541 §3, §6), with the table that it fills.
 
 use super::CompressionError as Error;
+use super::dynamic_table::{ENTRY_BYTES, Table};
 use super::integer;
 use super::static_table::HPACK;
 use super::string;
-use super::table::{ENTRY_BYTES, Table};
+use crate::field_section::{FieldSection, Fit};
 use crate::limits::{Limits, TABLE_COPY_MAX_BYTES};
-use crate::section::{FieldSection, Fit};
 
 /// The receiving end of a connection's compression.
 #[derive(Debug)]
@@ -41,9 +41,9 @@ impl Decoder {
     /// Decodes a whole field block into `section`.
     ///
     /// As in a head of HTTP/1 the fields may have [`Limits::head_bytes`] and [`Limits::fields`]
-    /// lines; [`section`](crate::section) documents their weights. A block over one of these is
-    /// decoded to its end, because the peer goes on with the resulting table, but the excess is not
-    /// copied.
+    /// lines; [`section`](crate::field_section) documents their weights. A block over one of these
+    /// is decoded to its end, because the peer goes on with the resulting table, but the excess is
+    /// not copied.
     ///
     /// # Errors
     /// The block is malformed, and the connection must close: the table is no longer the peer's.

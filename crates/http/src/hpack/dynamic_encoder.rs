@@ -10,13 +10,13 @@
 //! servers are not, since they may hold secrets whose length an attacker could measure (RFC 7541
 //! §7.1).
 
-use super::entries::{
+use super::hpack_qpack_form::CompressionForm;
+use super::integer;
+use super::peer_dynamic_table::{
     EntryNumber, EntryTable, NewField, NewName, TABLE_BYTES, TableEntries, USED_TABLE_MIN_BYTES,
 };
-use super::form::CompressionForm;
-use super::integer;
-use super::repeated::Repeated;
-pub use super::repeated::Tail;
+use super::repeated_fields::Repeated;
+pub use super::repeated_fields::Tail;
 use super::static_encoder;
 use super::static_table::HPACK;
 use crate::field::Field;

@@ -3,24 +3,26 @@
 //! [`decoder`] keeps the table that a peer fills, and reads blocks with it. [`static_encoder`]
 //! writes with the static table alone, so that a block can be rendered once and sent on any
 //! connection. [`dynamic_encoder`] fills the table of the peer with the repeated fields of a
-//! connection: `entries` knows which entries the peer has, `repeated` their meaning. Both serve
-//! QPACK, too. `huffman`, `integer`, `string` and `response` serve QPACK too ([`crate::qpack`]).
+//! connection: `peer_dynamic_table` knows which entries the peer has, `repeated_fields` their
+//! meaning. Both serve QPACK, too. `huffman`, `integer`, `string` and `compressed_response_head`
+//! serve QPACK too ([`crate::qpack`]).
 //!
-//! `table` is the dynamic table, and `static_table` has the tables that never change. `form` has
-//! the differences between HPACK and QPACK in a field line with a static table alone.
+//! `dynamic_table` is the dynamic table, and `static_table` has the tables that never change.
+//! `hpack_qpack_form` has the differences between HPACK and QPACK in a field line with a static
+//! table alone.
 
+pub(crate) mod compressed_response_head;
 pub mod decoder;
 pub mod dynamic_encoder;
-pub(crate) mod entries;
-pub(crate) mod form;
+pub(crate) mod dynamic_table;
+pub(crate) mod hpack_qpack_form;
 pub(crate) mod huffman;
 pub(crate) mod integer;
-pub(crate) mod repeated;
-pub(crate) mod response;
+pub(crate) mod peer_dynamic_table;
+pub(crate) mod repeated_fields;
 pub mod static_encoder;
 pub(crate) mod static_table;
 pub(crate) mod string;
-pub(crate) mod table;
 
 /// The error of a compressed section. None of them can be mended: the content of the peer's table
 /// is no longer known, so the connection must close (RFC 9113 §4.3, RFC 9204 §2.2).

@@ -3,10 +3,10 @@
 //!
 //! Everything appends to a byte buffer and never looks back, as in [`h1::encode`].
 //!
-//! [`h1::encode`]: crate::h1::encode
+//! [`h1::encode`]: crate::h1::response_encoder
 
-use super::form::CompressionForm;
-use super::response;
+use super::compressed_response_head;
+use super::hpack_qpack_form::CompressionForm;
 use crate::field::Field;
 use crate::prepared_response::Prepared;
 
@@ -16,20 +16,26 @@ use crate::prepared_response::Prepared;
 /// this form, rendered once a second.
 #[inline]
 pub fn prepared(out: &mut Vec<u8>, response: &Prepared<'_>, tail: &[u8]) {
-    response::prepared(CompressionForm::Hpack, out, response, response.shared.hpack, tail);
+    compressed_response_head::prepared(
+        CompressionForm::Hpack,
+        out,
+        response,
+        response.shared.hpack,
+        tail,
+    );
 }
 
 /// Returns the most bytes that [`prepared`] appends before the tail.
 #[inline]
 #[must_use]
 pub fn prepared_bytes(response: &Prepared<'_>) -> usize {
-    response::prepared_bytes(response, response.shared.hpack)
+    compressed_response_head::prepared_bytes(response, response.shared.hpack)
 }
 
 /// Appends the field block of a dynamic answer; `length` is that of its content, if it is known.
 ///
-/// Of `fields` those are left out that [`h1::encode::head`](crate::h1::encode::head) leaves out,
-/// and those that no version but HTTP/1 may have (RFC 9113 §8.2.2).
+/// Of `fields` those are left out that [`h1::encode::head`](crate::h1::response_encoder::head)
+/// leaves out, and those that no version but HTTP/1 may have (RFC 9113 §8.2.2).
 pub fn head<'f>(
     out: &mut Vec<u8>,
     status: u16,
@@ -37,10 +43,10 @@ pub fn head<'f>(
     length: Option<u64>,
     tail: &[u8],
 ) {
-    response::status(CompressionForm::Hpack, out, status);
-    response::fields(CompressionForm::Hpack, out, fields);
+    compressed_response_head::status(CompressionForm::Hpack, out, status);
+    compressed_response_head::fields(CompressionForm::Hpack, out, fields);
     if let Some(bytes) = length {
-        response::content_length(CompressionForm::Hpack, out, bytes);
+        compressed_response_head::content_length(CompressionForm::Hpack, out, bytes);
     }
     out.extend_from_slice(tail);
 }
@@ -49,19 +55,19 @@ pub fn head<'f>(
 /// does not have (RFC 9113 §8.6). The same fields are left out as in [`head`].
 pub fn interim<'f>(out: &mut Vec<u8>, status: u16, fields: impl Iterator<Item = Field<'f>>) {
     debug_assert!(matches!(status, 100 | 102..=199));
-    response::status(CompressionForm::Hpack, out, status);
-    response::fields(CompressionForm::Hpack, out, fields);
+    compressed_response_head::status(CompressionForm::Hpack, out, status);
+    compressed_response_head::fields(CompressionForm::Hpack, out, fields);
 }
 
 /// Appends the field block of trailers. The same fields are left out as in [`head`].
 pub fn trailers<'f>(out: &mut Vec<u8>, fields: impl Iterator<Item = Field<'f>>) {
-    response::fields(CompressionForm::Hpack, out, fields);
+    compressed_response_head::fields(CompressionForm::Hpack, out, fields);
 }
 
 /// Appends `:status`.
 #[inline]
 pub fn status(out: &mut Vec<u8>, status: u16) {
-    response::status(CompressionForm::Hpack, out, status);
+    compressed_response_head::status(CompressionForm::Hpack, out, status);
 }
 
 /// Appends a field in its shortest form: the name in small letters, the value without white space
@@ -73,5 +79,5 @@ pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 /// Appends whole lines of HTTP/1 (`Name: value\r\n`…), without those that no other version may
 /// have.
 pub fn lines(out: &mut Vec<u8>, h1_lines: &[u8]) {
-    response::lines(CompressionForm::Hpack, out, h1_lines);
+    compressed_response_head::lines(CompressionForm::Hpack, out, h1_lines);
 }

@@ -1,6 +1,6 @@
 //! Tables that never change (RFC 7541 Appendix A, RFC 9204 Appendix A).
 
-use crate::section::SHORT_BYTES;
+use crate::field_section::SHORT_BYTES;
 
 /// A static table: names and values of all entries one after the other, and where they stand.
 pub(crate) struct StaticTable {

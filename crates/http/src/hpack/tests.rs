@@ -4,8 +4,8 @@ use super::CompressionError;
 use super::decoder::Decoder;
 use super::dynamic_encoder::Encoder;
 use super::static_encoder;
+use crate::field_section::{FieldSection, Fit};
 use crate::limits::{HEAD_MAX_BYTES, Limits, TABLE_COPY_MAX_BYTES, TABLE_MAX_BYTES};
-use crate::section::{FieldSection, Fit};
 
 /// The bytes of a hexadecimal dump.
 fn hex(dump: &str) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! The variables of a request that is not in a batch yet, or its [scope](super::scope).
+//! The variables of a request that is not in a batch yet, or its [scope](super::asgi_scope).
 
 use super::marshal_writer::{write_interned, write_str};
 use crate::cgi::limits::VARIABLES_MAX_BYTES;

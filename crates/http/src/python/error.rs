@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::frame::ChildFrameKind;
+use super::frame_header::ChildFrameKind;
 use super::limits::{BATCH_MAX_BYTES, BATCH_REQUESTS_MAX, BATCHED_CONTENT_MAX_BYTES};
 
 /// The error of the frames of a Python process. Its connection must close, since the begin of the

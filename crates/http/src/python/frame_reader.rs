@@ -2,7 +2,7 @@
 
 use super::child_frame::{ChildFrame, FrameStep, RequestNumbers};
 use super::error::ChildFrameError;
-use super::frame::{
+use super::frame_header::{
     ChildFrameKind, FRAME_HEADER_BYTES, MESSAGE_CONTINUES, MESSAGE_IS_BINARY, PythonFrameHeader,
 };
 use super::limits::{
@@ -12,7 +12,7 @@ use super::limits::{
 use super::response_head::{read_accept, read_head, read_hints};
 use crate::cgi::error::CgiError;
 use crate::h1::client::limits::{RESPONSE_HEAD_MAX_BYTES, ResponseLimits};
-use crate::h1::head::HeadStorage;
+use crate::h1::head_parser::HeadStorage;
 
 /// Bytes of a number in a frame.
 const NUMBER_BYTES: u32 = size_of::<u32>() as u32;

@@ -1,6 +1,6 @@
 //! Writes the frames of the server, besides [batches of requests](super::request_batch).
 
-use super::frame::{
+use super::frame_header::{
     CHANNEL, CLOSED, CONTENT, CONTENT_END, FILES, FRAME_HEADER_BYTES, GONE, MESSAGE,
     MESSAGE_CONTINUES, MESSAGE_IS_BINARY, ROOM, STACK, TAKE_BACK, header,
 };

@@ -3,8 +3,8 @@
 //! interpreter itself.
 //!
 //! Strings are those of WSGI (PEP 3333): each byte is the character with its number (Latin-1). The
-//! paths of ASGI are UTF-8.
-//! [`shared_values`](super::shared_values) makes references of values that were written before.
+//! paths of ASGI are UTF-8. [`marshal_shared_values`](super::marshal_shared_values) makes
+//! references of values that were written before.
 
 /// Types of values (`Python/marshal.c`).
 const NONE: u8 = b'N';

@@ -1,21 +1,22 @@
 //! The protocol between the server and a Python process that executes a WSGI application (PEP
 //! 3333) or an ASGI application, over a Unix socket. One connection has many requests at a time.
 //!
-//! Both sides send frames: a header of [12 bytes](frame::FRAME_HEADER_BYTES) with the kind of the
-//! frame, the number of the request (0 if it belongs to none) and the number of bytes that follow,
-//! each in 32 bits, the lowest byte first. Requests that arrive at about the same time are one
-//! frame, and their variables are values of Python that the interpreter itself reads (`marshal`).
+//! Both sides send frames: a header of [12 bytes](frame_header::FRAME_HEADER_BYTES) with the kind
+//! of the frame, the number of the request (0 if it belongs to none) and the number of bytes that
+//! follow, each in 32 bits, the lowest byte first. Requests that arrive at about the same time are
+//! one frame, and their variables are values of Python that the interpreter itself reads
+//! (`marshal`).
 //!
 //! | Module | Subject |
 //! |---|---|
 //! | [`request_batch`], [`environ`] | the frame `REQUESTS`, and the variables of a request |
-//! | [`scope`] | the scope that an ASGI application gets in their place |
+//! | [`asgi_scope`] | the scope that an ASGI application gets in their place |
 //! | [`frame_writer`] | all other frames of the server |
 //! | [`frame_reader`], [`child_frame`] | the frames of a process |
-//! | [`response_head`], [`response_content`] | heads of responses; whether content fits to them |
+//! | [`response_head`], [`response_length_check`] | heads of responses; length of content |
 //! | [`marshal_writer`] | values of Python |
-//! | `shared_values` | values that several requests of a batch have |
-//! | [`frame`], [`limits`], [`error`] | kinds, limits and errors |
+//! | `marshal_shared_values` | values that several requests of a batch have |
+//! | [`frame_header`], [`limits`], [`error`] | kinds, limits and errors |
 //!
 //! ```
 //! use pinion_http::h1::client::limits::ResponseLimits;
@@ -59,16 +60,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod asgi_scope;
 pub mod child_frame;
 pub mod environ;
 pub mod error;
-pub mod frame;
+pub mod frame_header;
 pub mod frame_reader;
 pub mod frame_writer;
 pub mod limits;
+mod marshal_shared_values;
 pub mod marshal_writer;
 pub mod request_batch;
-pub mod response_content;
 pub mod response_head;
-pub mod scope;
-mod shared_values;
+pub mod response_length_check;

@@ -2,14 +2,14 @@
 
 use super::environ::Environ;
 use super::error::BatchError;
-use super::frame::{FRAME_HEADER_BYTES, REQUESTS, header};
+use super::frame_header::{FRAME_HEADER_BYTES, REQUESTS, header};
 use super::limits::{
     BATCH_MAX_BYTES, BATCH_REQUESTS_MAX, BATCHED_CONTENT_MAX_BYTES, KEPT_BATCH_MAX_BYTES,
 };
+use super::marshal_shared_values::SharedValues;
 use super::marshal_writer::{
     begin_dict, begin_list, begin_tuple, end_dict, write_bytes, write_int, write_none,
 };
-use super::shared_values::SharedValues;
 
 /// Values of the tuple of a request: its number, its environ, its content.
 const REQUEST_VALUES: u8 = 3;

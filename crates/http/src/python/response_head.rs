@@ -1,6 +1,6 @@
 //! Heads of responses in the frames of a Python process.
 
-use super::response_content::has_content;
+use super::response_length_check::has_content;
 use crate::cgi::error::CgiError;
 use crate::cgi::response_head::{retain_allowed, single, split_line, status_code};
 use crate::field::{FieldPlace, Fields, KnownFieldPlaces};
@@ -8,7 +8,7 @@ use crate::grammar::{decimal, is_value_byte};
 use crate::h1::client::limits::RESPONSE_FIELDS_MAX;
 use crate::h1::client::response_framing::ResponseFraming;
 use crate::h1::client::response_head::ResponseHead;
-use crate::h1::head::HeadStorage;
+use crate::h1::head_parser::HeadStorage;
 use crate::method::Method;
 use crate::version::Version;
 
@@ -25,8 +25,8 @@ pub struct PythonResponseHead<'h> {
     /// The positions of the known fields.
     pub known: KnownFieldPlaces,
     /// The value of `Content-Length`. A
-    /// [`ResponseContentCheck`](super::response_content::ResponseContentCheck) checks whether it is
-    /// true.
+    /// [`ResponseContentCheck`](super::response_length_check::ResponseContentCheck) checks whether
+    /// it is true.
     pub content_length: Option<u64>,
 }
 

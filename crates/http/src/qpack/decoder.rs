@@ -1,9 +1,9 @@
 //! Field sections of a peer that has no table to refer to (RFC 9204 §4.5).
 
 use super::static_table::QPACK;
+use crate::field_section::{FieldSection, Fit};
 use crate::hpack::{CompressionError as Error, integer, string};
 use crate::limits::Limits;
-use crate::section::{FieldSection, Fit};
 
 /// Decodes a whole field section. The weights of fields, and the treatment of a section over the
 /// limits, are as in [`hpack::decoder`](crate::hpack::decoder::Decoder::decode).

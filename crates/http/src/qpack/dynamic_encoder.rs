@@ -9,14 +9,14 @@ use std::collections::VecDeque;
 
 use super::static_encoder;
 use crate::field::Field;
-use crate::hpack::entries::{
+use crate::hpack::dynamic_table::ENTRY_BYTES;
+use crate::hpack::hpack_qpack_form::CompressionForm;
+use crate::hpack::integer;
+use crate::hpack::peer_dynamic_table::{
     EntryNumber, EntryTable, NewField, NewName, TABLE_BYTES, TableEntries, USED_TABLE_MIN_BYTES,
 };
-use crate::hpack::form::CompressionForm;
-use crate::hpack::integer;
-use crate::hpack::repeated::Repeated;
-pub use crate::hpack::repeated::Tail;
-use crate::hpack::table::ENTRY_BYTES;
+use crate::hpack::repeated_fields::Repeated;
+pub use crate::hpack::repeated_fields::Tail;
 use crate::prepared_response::Prepared;
 
 /// Sections that refer to entries and that the peer has not acknowledged. Beyond them, sections

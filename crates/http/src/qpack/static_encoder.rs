@@ -3,11 +3,11 @@
 //!
 //! Everything appends to a byte buffer and never looks back, as in [`h1::encode`].
 //!
-//! [`h1::encode`]: crate::h1::encode
+//! [`h1::encode`]: crate::h1::response_encoder
 
 use crate::field::Field;
-use crate::hpack::form::CompressionForm;
-use crate::hpack::response;
+use crate::hpack::compressed_response_head;
+use crate::hpack::hpack_qpack_form::CompressionForm;
 use crate::prepared_response::Prepared;
 
 /// The begin of every section: it needs no insertion, and its base is 0 (RFC 9204 §4.5.1).
@@ -20,20 +20,26 @@ pub const PREFIX: [u8; 2] = [0, 0];
 #[inline]
 pub fn prepared(out: &mut Vec<u8>, response: &Prepared<'_>, tail: &[u8]) {
     out.extend_from_slice(&PREFIX);
-    response::prepared(CompressionForm::Qpack, out, response, response.shared.qpack, tail);
+    compressed_response_head::prepared(
+        CompressionForm::Qpack,
+        out,
+        response,
+        response.shared.qpack,
+        tail,
+    );
 }
 
 /// Returns the most bytes that [`prepared`] appends before the tail.
 #[inline]
 #[must_use]
 pub fn prepared_bytes(response: &Prepared<'_>) -> usize {
-    response::prepared_bytes(response, response.shared.qpack)
+    compressed_response_head::prepared_bytes(response, response.shared.qpack)
 }
 
 /// Appends the field section of a dynamic answer; `length` is that of its content, if it is known.
 ///
-/// Of `fields` those are left out that [`h1::encode::head`](crate::h1::encode::head) leaves out,
-/// and those that no version but HTTP/1 may have (RFC 9114 §4.2).
+/// Of `fields` those are left out that [`h1::encode::head`](crate::h1::response_encoder::head)
+/// leaves out, and those that no version but HTTP/1 may have (RFC 9114 §4.2).
 pub fn head<'f>(
     out: &mut Vec<u8>,
     status: u16,
@@ -42,10 +48,10 @@ pub fn head<'f>(
     tail: &[u8],
 ) {
     out.extend_from_slice(&PREFIX);
-    response::status(CompressionForm::Qpack, out, status);
-    response::fields(CompressionForm::Qpack, out, fields);
+    compressed_response_head::status(CompressionForm::Qpack, out, status);
+    compressed_response_head::fields(CompressionForm::Qpack, out, fields);
     if let Some(bytes) = length {
-        response::content_length(CompressionForm::Qpack, out, bytes);
+        compressed_response_head::content_length(CompressionForm::Qpack, out, bytes);
     }
     out.extend_from_slice(tail);
 }
@@ -55,20 +61,20 @@ pub fn head<'f>(
 pub fn interim<'f>(out: &mut Vec<u8>, status: u16, fields: impl Iterator<Item = Field<'f>>) {
     debug_assert!(matches!(status, 100 | 102..=199));
     out.extend_from_slice(&PREFIX);
-    response::status(CompressionForm::Qpack, out, status);
-    response::fields(CompressionForm::Qpack, out, fields);
+    compressed_response_head::status(CompressionForm::Qpack, out, status);
+    compressed_response_head::fields(CompressionForm::Qpack, out, fields);
 }
 
 /// Appends the field section of trailers. The same fields are left out as in [`head`].
 pub fn trailers<'f>(out: &mut Vec<u8>, fields: impl Iterator<Item = Field<'f>>) {
     out.extend_from_slice(&PREFIX);
-    response::fields(CompressionForm::Qpack, out, fields);
+    compressed_response_head::fields(CompressionForm::Qpack, out, fields);
 }
 
 /// Appends `:status`; the [`PREFIX`] must come before it.
 #[inline]
 pub fn status(out: &mut Vec<u8>, status: u16) {
-    response::status(CompressionForm::Qpack, out, status);
+    compressed_response_head::status(CompressionForm::Qpack, out, status);
 }
 
 /// Appends a field in its shortest form: the name in small letters, the value without white space
@@ -80,5 +86,5 @@ pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 /// Appends whole lines of HTTP/1 (`Name: value\r\n`…), without those that no other version may
 /// have.
 pub fn lines(out: &mut Vec<u8>, h1_lines: &[u8]) {
-    response::lines(CompressionForm::Qpack, out, h1_lines);
+    compressed_response_head::lines(CompressionForm::Qpack, out, h1_lines);
 }

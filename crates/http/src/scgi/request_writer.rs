@@ -4,7 +4,7 @@ use crate::cgi::limits::VARIABLES_MAX_BYTES;
 use crate::cgi::variable_error::{VariableError, check_variable};
 use crate::h1::client::content_writer::ContentWriter;
 use crate::h1::client::request_writer::{RequestContent, SentRequest};
-use crate::h1::encode::decimal;
+use crate::h1::response_encoder::decimal;
 use crate::method::Method;
 
 /// The result of [`write_request`].

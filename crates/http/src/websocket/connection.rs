@@ -5,7 +5,7 @@ use super::close_frame::{CloseFrame, INTERNAL_ERROR};
 use super::deflate_offer::DeflateAgreement;
 use super::deflate_pool::DeflatePool;
 use super::error::WebSocketError;
-use super::frame::MessageKind;
+use super::frame_head::MessageKind;
 use super::frame_reader::{WebSocketEvent, WebSocketReader};
 use super::frame_writer::{WebSocketWriter, write_close, write_ping, write_pong};
 use super::limits::UNMASKED_BYTES;

@@ -3,7 +3,7 @@
 use super::close_frame::CloseFrame;
 use super::deflate_pool::{CoderStep, DeflatePool, MessageDecompressor, TAIL};
 use super::error::WebSocketError;
-use super::frame::{ClientFrameHead, ControlKind, FrameKind, MessageKind};
+use super::frame_head::{ClientFrameHead, ControlKind, FrameKind, MessageKind};
 use super::limits::{
     COMPRESSED_FREE_BYTES, COMPRESSED_RATIO_MAX, CONTROL_MAX_BYTES, FRAME_HEAD_MAX_BYTES,
     UNMASKED_BYTES,

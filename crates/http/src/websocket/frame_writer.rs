@@ -5,7 +5,7 @@ use core::fmt;
 use super::close_frame::{CloseFrame, INTERNAL_ERROR, NO_CODE, may_be_sent};
 use super::deflate_offer::DeflateAgreement;
 use super::deflate_pool::{DeflatePool, MessageCompressor};
-use super::frame::{ControlKind, FrameKind, MessageKind, ServerFrameHead};
+use super::frame_head::{ControlKind, FrameKind, MessageKind, ServerFrameHead};
 use super::limits::{
     CLOSE_REASON_MAX_BYTES, COMPRESSED_MIN_BYTES, COMPRESSED_PIECE_BYTES,
     COMPRESSOR_WINDOW_BITS_MIN, CONTROL_MAX_BYTES,

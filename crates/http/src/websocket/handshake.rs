@@ -12,7 +12,7 @@ use super::limits::SUBPROTOCOLS_MAX;
 use crate::field::{Field, KnownField};
 use crate::grammar::{is_token, list};
 use crate::method::Method;
-use crate::request::{Framing, RequestHead, TunnelProtocol};
+use crate::request_head::{Framing, RequestHead, TunnelProtocol};
 use crate::version::Version;
 
 /// The only version of the protocol.

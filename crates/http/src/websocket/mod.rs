@@ -13,7 +13,7 @@
 //! | `mask`, `utf8_check` | the mask of these frames; the check that text in pieces is UTF-8 |
 //! | [`frame_writer`] | the frames of the server |
 //! | [`deflate_pool`] | the compressors and decompressors of a worker |
-//! | [`frame`], [`close_frame`] | kinds of messages; codes with which a WebSocket is closed |
+//! | [`frame_head`], [`close_frame`] | kinds of messages; codes with which a WebSocket is closed |
 //! | [`limits`], [`error`] | limits and errors |
 //!
 //! ```
@@ -39,7 +39,7 @@ pub mod connection;
 pub mod deflate_offer;
 pub mod deflate_pool;
 pub mod error;
-pub mod frame;
+pub mod frame_head;
 pub mod frame_reader;
 pub mod frame_writer;
 pub mod handshake;

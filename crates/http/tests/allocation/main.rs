@@ -5,26 +5,26 @@ mod python;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use pinion_http::cgi::event::GatewayEvent;
+use pinion_http::cgi::response_event::GatewayEvent;
 use pinion_http::cgi::variables::{
     RequestVariables, ScriptVariables, ServerVariables, VariableScratch,
 };
-use pinion_http::client_identity::ClientIdentity;
 use pinion_http::fastcgi::request_writer::FastCgiRequest;
 use pinion_http::fastcgi::response_reader::FastCgiReader;
 use pinion_http::field::Field;
+use pinion_http::field_section::FieldSection;
+use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::h1::client::request_writer::{
     OutgoingRequest, RequestContent, RequestTarget, write_request,
 };
 use pinion_http::h1::client::response_parser::{InputEnd, ResponseEvent, ResponseParser};
-use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::h1::head_parser::{HeadStorage, Parsed, parse};
 use pinion_http::h2::event::Event;
 use pinion_http::h2::session::{Session, SessionSettings};
 use pinion_http::hpack::static_encoder;
 use pinion_http::limits::Limits;
 use pinion_http::method::Method;
-use pinion_http::section::FieldSection;
 use pinion_http::{fastcgi, scgi};
 
 /// The system's allocator, counting the calls of each thread.

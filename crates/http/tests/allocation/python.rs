@@ -2,12 +2,12 @@
 
 use pinion_http::cgi::variables::{RequestVariables, VariableScratch};
 use pinion_http::h1::client::limits::{RESPONSE_HEAD_MAX_BYTES, ResponseLimits};
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head_parser::HeadStorage;
+use pinion_http::python::asgi_scope::{Scope, ScopeProtocol};
 use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::environ::Environ;
 use pinion_http::python::frame_reader::ChildFrameReader;
 use pinion_http::python::request_batch::{BatchedContent, RequestBatch};
-use pinion_http::python::scope::{Scope, ScopeProtocol};
 
 use super::{CALLS, LARGEST, with_variables};
 

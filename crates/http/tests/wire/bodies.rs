@@ -3,7 +3,7 @@
 use pinion_http::h1::body::{BodyReader, BodyStep};
 use pinion_http::limits::{CHUNK_LINE_MAX_BYTES, TRAILER_MAX_BYTES};
 use pinion_http::refusal::Refusal;
-use pinion_http::request::Framing;
+use pinion_http::request_head::Framing;
 
 const PLENTY: u64 = 1 << 40;
 

@@ -3,8 +3,8 @@
 //! in parts.
 
 use pinion_http::cgi::error::CgiError as Error;
-use pinion_http::cgi::event::GatewayEvent;
 use pinion_http::cgi::limits::SKIPPED_OUTPUT_MAX_BYTES;
+use pinion_http::cgi::response_event::GatewayEvent;
 use pinion_http::cgi::response_reader::CgiReader;
 use pinion_http::field::KnownField;
 use pinion_http::h1::client::limits::{
@@ -12,10 +12,10 @@ use pinion_http::h1::client::limits::{
 };
 use pinion_http::h1::client::response_framing::ResponseFraming;
 use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponseEvent};
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::method::Method;
 
-use crate::oracle::cgi_head::check_case;
+use crate::oracle::cgi_output::check_case;
 use crate::oracle::gateway_output::{Case, Ended, Event, Found, Head};
 
 const CUT: usize = 7;
@@ -150,7 +150,8 @@ fn local_redirects() {
     }
     for path in ["/a b", "/a#b", "/\u{e9}\\"] {
         let ended = closed(format!("Location: {path}\n\n")).ended;
-        let is_target = pinion_http::target::Target::parse(Method::Get, path.as_bytes()).is_ok();
+        let is_target =
+            pinion_http::request_target::Target::parse(Method::Get, path.as_bytes()).is_ok();
         let expected = if is_target { END } else { Ended::Error(Error::Location) };
         assert_eq!(ended, expected, "{path}");
     }

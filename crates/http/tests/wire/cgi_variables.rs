@@ -8,13 +8,13 @@ use pinion_http::cgi::variable_error::VariableError;
 use pinion_http::cgi::variables::{
     RequestVariables, ScriptVariables, ServerVariables, VariableScratch,
 };
-use pinion_http::client_identity::ClientIdentity;
+use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::h1::client::request_error::RequestError;
 use pinion_http::h1::client::request_writer::RequestContent;
-use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::h1::head_parser::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 use pinion_http::method::Method;
-use pinion_http::request::{RequestHead, RequestIdentity};
+use pinion_http::request_head::{RequestHead, RequestIdentity};
 use pinion_http::scgi::request_writer::write_request;
 use pinion_http::version::Version;
 

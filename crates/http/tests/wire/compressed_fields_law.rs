@@ -2,11 +2,11 @@
 //! crates use this file too.
 
 use pinion_http::field::Fields;
-use pinion_http::h1::encode::{self, ConnectionFields};
+use pinion_http::field_section::{FieldSection, Fit};
+use pinion_http::h1::response_encoder::{self, ConnectionFields};
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::Limits;
 use pinion_http::prepared_response::{Prepared, SharedFields};
-use pinion_http::section::{FieldSection, Fit};
 use pinion_http::{hpack, qpack};
 
 /// Name and value.
@@ -60,7 +60,7 @@ pub(crate) fn check_fields(fields: &SharedFields<'_>) {
 #[allow(dead_code, reason = "not every room has answers")]
 pub(crate) fn check_response(response: &Prepared<'_>) {
     let mut h1 = Vec::new();
-    encode::prepared(&mut h1, response, ConnectionFields::Stay, b"Server: x\r\n\r\n");
+    response_encoder::prepared(&mut h1, response, ConnectionFields::Stay, b"Server: x\r\n\r\n");
     let mut said = vec![(b":status".to_vec(), response.status.to_string().into_bytes())];
     said.extend(parsed(&h1));
 

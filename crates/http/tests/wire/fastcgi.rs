@@ -2,8 +2,8 @@
 //! compared with the oracle, whole and in parts; each request is read by the simple reader here.
 
 use pinion_http::cgi::error::CgiError;
-use pinion_http::cgi::event::GatewayEvent;
 use pinion_http::cgi::limits::VARIABLES_MAX_BYTES;
+use pinion_http::cgi::response_event::GatewayEvent;
 use pinion_http::cgi::variable_error::VariableError;
 use pinion_http::fastcgi::content_writer::{ABORT, FramedPiece};
 use pinion_http::fastcgi::error::FastCgiError as Error;
@@ -15,7 +15,7 @@ use pinion_http::fastcgi::response_reader::FastCgiReader;
 use pinion_http::h1::client::request_error::RequestError;
 use pinion_http::h1::client::request_writer::RequestContent;
 use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponseEvent};
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::method::Method;
 
 use crate::oracle::fastcgi::check_case;

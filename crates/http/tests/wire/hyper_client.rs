@@ -24,7 +24,7 @@ use pinion_http::h1::client::response_parser::{InputEnd, Persistence};
 use pinion_http::h1::trailers::is_forbidden_in_response;
 use pinion_http::method::Method;
 
-use crate::client_properties::{RESPONSE_PIECES, good_response};
+use crate::http1_client_properties::{RESPONSE_PIECES, good_response};
 use crate::oracle::h1_response::{Case, Ended, run};
 
 /// Panics when hyper makes another response of the bytes.

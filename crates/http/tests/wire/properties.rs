@@ -283,15 +283,15 @@ proptest! {
 
     #[test]
     fn paths(path in pieces(PATH_PIECES, 10)) {
-        oracle::target_decode::check(&path);
-        oracle::target_decode::check(&[b"/", path.as_slice()].concat());
+        oracle::path_decode::check(&path);
+        oracle::path_decode::check(&[b"/", path.as_slice()].concat());
     }
 
     #[test]
     fn any_bytes(data in vec(any::<u8>(), 0..60)) {
         oracle::range::check(&data);
         oracle::accept_encoding::check(&data);
-        oracle::target_decode::check(&data);
+        oracle::path_decode::check(&data);
         oracle::h1_body::check(&data);
     }
 }

@@ -3,16 +3,16 @@
 use pinion_http::cgi::error::CgiError;
 use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::h1::client::response_framing::ResponseFraming;
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::method::Method;
 use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::error::ChildFrameError as Error;
-use pinion_http::python::frame::ChildFrameKind as Kind;
+use pinion_http::python::frame_header::ChildFrameKind as Kind;
 use pinion_http::python::frame_reader::ChildFrameReader;
 use pinion_http::python::frame_writer::{
     MessagePiece, channel_frame, write_closed, write_files, write_message,
 };
-use pinion_http::python::response_content::ResponseContentCheck;
+use pinion_http::python::response_length_check::ResponseContentCheck;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -2,10 +2,10 @@
 //! Sections are those of RFC 9112 unless another RFC is named.
 
 use pinion_http::h1::body::{BodyReader, BodyStep};
-use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::h1::head_parser::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 use pinion_http::refusal::Refusal;
-use pinion_http::request::Framing;
+use pinion_http::request_head::Framing;
 
 fn refusal(head: &[u8]) -> Option<Refusal> {
     let mut storage = HeadStorage::new();

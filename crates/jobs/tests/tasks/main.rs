@@ -1,6 +1,6 @@
 //! Tasks of client libraries: their order, cancellation, back-pressure, panics, and their thread.
 
-mod worker;
+mod simulated_worker;
 
 use std::cell::RefCell;
 use std::future::pending;
@@ -196,7 +196,7 @@ fn a_result_larger_than_a_window_comes_alone() {
 /// The worker of a task gets messages with its number, and its results count until it drops them.
 #[test]
 fn a_worker_gets_the_events_of_its_tasks_in_its_inbox() {
-    let mut worker = worker::InboxWorker::new();
+    let mut worker = simulated_worker::InboxWorker::new();
     let tasks = TaskThread::new(room_for(2, 100, 1000));
     let start = |of_worker: u64| {
         let work = move |mut output: TaskOutput<Piece>| async move {
@@ -236,7 +236,7 @@ fn a_worker_gets_the_events_of_its_tasks_in_its_inbox() {
 /// A worker whose inbox is full gets the events when it has read the inbox.
 #[test]
 fn a_full_inbox_loses_nothing() {
-    let mut worker = worker::InboxWorker::new();
+    let mut worker = simulated_worker::InboxWorker::new();
     worker.fill_inbox();
     let tasks = TaskThread::default();
     let (sent, is_sent) = channel();

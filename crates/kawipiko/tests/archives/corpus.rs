@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use crate::oracle;
+use crate::cdb_oracle;
 
 #[test]
 fn the_corpus_of_cdb() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/cdb");
     let mut files = 0;
     for entry in fs::read_dir(folder).expect("the corpus") {
-        oracle::check(&fs::read(entry.expect("an entry").path()).expect("a file"));
+        cdb_oracle::check(&fs::read(entry.expect("an entry").path()).expect("a file"));
         files += 1;
     }
     assert!(files >= 20, "only {files} files");

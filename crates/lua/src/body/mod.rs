@@ -9,7 +9,7 @@
 //! | `urlencoded` | simple forms and queries (`application/x-www-form-urlencoded`) |
 //!
 //! Scripts read content by the functions of `vm/request_content.rs` and `request_content.lua`. The
-//! events of the engine come to `scripts/content_memory.rs`.
+//! events of the engine come to `worker_scripts/content_memory.rs`.
 
 pub(crate) mod body_memory;
 mod byte_queue;

@@ -1,8 +1,8 @@
 //! A form with files, as it arrives: fields in memory, files in one spool.
 
 use pinion_http::limits::PART_HEAD_MAX_BYTES;
-use pinion_http::multipart::{FormEvent, FormReader, PartHead};
-use pinion_jobs::upload_name;
+use pinion_http::multipart_form::{FormEvent, FormReader, PartHead};
+use pinion_jobs::safe_file_name;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_jobs::upload_spool::{StoreError, UploadSpool};
 
@@ -161,7 +161,7 @@ impl UploadedForm {
                         "the form has more than {FORM_FILES_MAX} files, which no flag raises"
                     )));
                 }
-                let name = upload_name::safe(&sent);
+                let name = safe_file_name::safe(&sent);
                 let at = self.spool.bytes();
                 FormValue::File(StoredFile { name, kind: content_type, at, bytes: 0 })
             }

@@ -13,7 +13,7 @@ use crate::limits::{
 };
 use crate::task::{RequestTask, Waits};
 use crate::vm::ScriptFault;
-use pinion_http::multipart::{self, FormReader};
+use pinion_http::multipart_form::{self, FormReader};
 use std::rc::Rc;
 
 /// The received content of a request, and the demand of its handler.
@@ -92,8 +92,8 @@ pub(crate) struct ContentRefusal {
     pub(crate) why: String,
 }
 
-impl From<multipart::FormFault> for ContentRefusal {
-    fn from(fault: multipart::FormFault) -> Self {
+impl From<multipart_form::FormFault> for ContentRefusal {
+    fn from(fault: multipart_form::FormFault) -> Self {
         Self { status: fault.status(), why: fault.as_str().to_owned() }
     }
 }
@@ -216,7 +216,7 @@ impl ReceivedContent {
         content_type: Option<&[u8]>,
     ) -> ContentRead<Option<&MultipartForm>> {
         if self.upload.is_none() && self.refusal.is_none() {
-            let boundary = match content_type.and_then(multipart::boundary) {
+            let boundary = match content_type.and_then(multipart_form::boundary) {
                 None => return ContentRead::Ready(None),
                 Some(_) if self.has_begun => {
                     let why = "the body was read in another way already; call req:form first";

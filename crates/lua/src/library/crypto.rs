@@ -11,7 +11,7 @@ use super::limits::{BLAKE3_KEY_BYTES, HKDF_OUTPUT_MAX_BYTES, KEY_MIN_BYTES, RAND
 use super::options::CallOptions;
 use crate::clock::Clock;
 use crate::pages::LinkKey;
-use crate::site::ScriptSite;
+use crate::shared_site_state::ScriptSite;
 use aws_lc_rs::{constant_time, digest, hkdf, hmac};
 use mlua::{Error, Function, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value};
 

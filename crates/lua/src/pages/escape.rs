@@ -4,7 +4,7 @@
 
 use std::io::Write as _;
 
-use pinion_http::html;
+use pinion_http::html_escape;
 
 use crate::bounded_output::{BoundedResult, check, room};
 use crate::pattern::limits::RESULT_MAX_BYTES;
@@ -223,7 +223,7 @@ fn enough_room(
 }
 
 fn reference(byte: u8, out: &mut Vec<u8>) {
-    match html::reference(byte) {
+    match html_escape::reference(byte) {
         Some(reference) => out.extend_from_slice(reference.as_bytes()),
         None => {
             let _written = write!(out, "&#{byte};");

@@ -3,40 +3,40 @@
 //! | module | contents |
 //! |---|---|
 //! | `escape` | how values are escaped |
-//! | `link` | parameters that are sent encrypted |
-//! | `parameters` | how many parameters a function has |
-//! | `plain_text` | whether a text needs no escaping, for LuaJIT's compiler |
+//! | `encrypted_link` | parameters that are sent encrypted |
+//! | `function_arity` | how many parameters a function has |
+//! | `escape_free_text` | whether a text needs no escaping, for LuaJIT's compiler |
 //! | `test_site` | a site whose pages are requested without a server, for tests |
 //!
 //! `pages.lua` holds the functions that pages may call.
 
+mod encrypted_link;
 mod escape;
-mod link;
-mod parameters;
 #[cfg(feature = "luajit")]
-mod plain_text;
+mod escape_free_text;
+mod function_arity;
 
 use crate::bounded_output::BoundedResult;
 use crate::library::{codec, json};
 use crate::limits::{
     ESCAPED_MAX, ESCAPED_MAX_BYTES, PAGE_PIECES, RELAXED_MAX_BYTES, RESPONSE_BUFFER_BYTES,
 };
-use crate::problem::ScriptProblem;
 use crate::router::Router;
+use crate::script_load_error::ScriptProblem;
 use crate::source_names::{SourceNames, Sources};
 use crate::vm::relaxed;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
-use pinion_template::name::{self, Kind, Routes};
+use pinion_template::file_name::{self, Kind, Routes};
 use pinion_template::{Context, Formatted, Template, compile};
 use std::collections::BTreeMap;
 
-pub(crate) use link::LinkKey;
+pub(crate) use encrypted_link::LinkKey;
 
 /// A page and the route that it answers.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct HandlerPage {
-    route: name::Route,
+    route: file_name::Route,
     template: Template,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn compiled(
 /// Returns whether a file is Lua, for `require` or as the main script.
 pub(crate) fn is_code(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
-    name::kind(name.as_bytes()) == Some(Kind::Script)
+    file_name::kind(name.as_bytes()) == Some(Kind::Script)
 }
 
 /// Creates the handlers of pages in one VM.
@@ -112,18 +112,19 @@ pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Resul
     host.raw_set("takes_numbers", takes_numbers)?;
     host.raw_set("is_markup", markup)?;
     #[cfg(feature = "luajit")]
-    host.raw_set("is_plain", plain_text::function(lua)?)?;
+    host.raw_set("is_plain", escape_free_text::function(lua)?)?;
     host.raw_set("script", function(lua, escape::script)?)?;
     let (json, codec) = (json::table(lua)?, codec::table(lua)?);
     host.raw_set("json_encode", json.raw_get::<Function>("encode")?)?;
     host.raw_set("query", codec.raw_get::<Function>("query")?)?;
     host.raw_set("null", Value::NULL)?;
-    let count = |_: &Lua, function: Function| Ok(parameters::count(&function));
+    let count = |_: &Lua, function: Function| Ok(function_arity::count(&function));
     host.raw_set("parameters", lua.create_function(count)?)?;
     let of = key.clone();
-    let url = move |lua: &Lua, parts: link::Parts| link::url(lua, of.as_ref(), parts);
+    let url =
+        move |lua: &Lua, parts: encrypted_link::Parts| encrypted_link::url(lua, of.as_ref(), parts);
     host.raw_set("to_url", lua.create_function(url)?)?;
-    let open = move |lua: &Lua, query| link::open_query(lua, key.as_ref(), query);
+    let open = move |lua: &Lua, query| encrypted_link::open_query(lua, key.as_ref(), query);
     host.raw_set("open_query", lua.create_function(open)?)?;
     let chunk = lua.load(include_str!("pages.lua")).set_name("=pinion");
     let (make, environment) = chunk.call((host, prelude))?;

@@ -2,16 +2,16 @@
 
 use crate::body::received_content::ReceivedContent;
 use crate::cpu_watchdog::{CpuWatchdog, CpuWatchdogs};
-use crate::program::SiteProgram;
 use crate::request;
 use crate::router::FoundRoute;
-use crate::site::WorkerSite;
+use crate::shared_site_state::WorkerSite;
+use crate::site_program::SiteProgram;
 use crate::source_names::SourceNames;
 use crate::task::{TaskBudget, Waits};
 use crate::vm::{CoroutineStep, Vm, WaitOperation};
 use mlua::Value;
 use pinion_engine::clock::Now;
-use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::h1::head_parser::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 
 /// A started site.

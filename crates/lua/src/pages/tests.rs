@@ -3,7 +3,7 @@
 use super::escape;
 use super::test_site::{TestSite, alone, program};
 use crate::bounded_output::BoundedResult;
-use crate::program::SiteProgram;
+use crate::site_program::SiteProgram;
 use crate::source_names::SourceNames;
 
 #[test]

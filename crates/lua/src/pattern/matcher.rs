@@ -6,10 +6,10 @@
 //! the same parts follow, which set them anew.
 
 use super::LUAJIT;
-use super::failure::PatternFailure;
+use super::compiled_pattern::{PatternItem, PatternProgram, Single};
 use super::limits::{CAPTURES_MAX, DEPTH_MAX};
-use super::program::{PatternItem, PatternProgram, Single};
-use super::steps::{OutOfSteps, Steps};
+use super::pattern_error::PatternFailure;
+use super::step_budget::{OutOfSteps, Steps};
 
 /// The span of a capture in the subject, as offsets; for a position, only `from` counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,41 +10,41 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `library` | the functions as Lua sees them; `library.lua` is their part in Lua |
-//! | `program` | a compiled pattern |
+//! | `string_functions` | the functions as Lua sees them; `library.lua` is their part in Lua |
+//! | `compiled_pattern` | a compiled pattern |
 //! | `pattern_cache` | the compiled patterns of a VM, by number |
-//! | `set` | sets of bytes, in brackets or by their letter |
+//! | `byte_set` | sets of bytes, in brackets or by their letter |
 //! | `matcher` | the search |
 //! | `replace` | one match after the other, and their replacement by a text |
-//! | `steps` | the budget |
-//! | `failure` | the errors, in Lua's words |
+//! | `step_budget` | the budget |
+//! | `pattern_error` | the errors, in Lua's words |
 //! | [`limits`] | every limit |
-//! | `differential` | a comparison with Lua's own functions over random patterns, for tests |
+//! | `differential_tests` | a comparison with Lua's own functions over random patterns, for tests |
 //!
 //! The differences from Lua: a capture that is not closed is an error even for a `gsub` that does
 //! not use it, `gmatch` takes a start in both flavours, and a function that `gsub` calls may yield.
 
-mod failure;
-mod library;
+mod byte_set;
+mod compiled_pattern;
 pub mod limits;
 mod matcher;
 mod pattern_cache;
-mod program;
+mod pattern_error;
 mod replace;
-mod set;
-mod steps;
+mod step_budget;
+mod string_functions;
 
 #[cfg(test)]
-mod differential;
+mod differential_tests;
 #[cfg(test)]
 mod tests;
 
-pub use failure::{Malformed, PatternFailure};
-pub use library::install;
+pub use compiled_pattern::PatternProgram;
 pub use matcher::{Capture, CaptureSpan, Matcher};
-pub use program::PatternProgram;
+pub use pattern_error::{Malformed, PatternFailure};
 pub use replace::{MatchWalk, replace};
-pub use steps::{OutOfSteps, Steps, StepsLeft};
+pub use step_budget::{OutOfSteps, Steps, StepsLeft};
+pub use string_functions::install;
 
 /// The error of a request that is over its budget of steps; the message begins with the position in
 /// the script.

@@ -1,7 +1,7 @@
 //! The compiled patterns of a VM: Lua holds their numbers.
 
+use super::compiled_pattern::PatternProgram;
 use super::limits::{KEPT_MAX_BYTES, KEPT_MAX_PATTERNS};
-use super::program::PatternProgram;
 
 /// Compiled patterns, by numbers. When there is no room for another, all are dropped, and their
 /// numbers become stale.

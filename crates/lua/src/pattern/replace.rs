@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use super::LUAJIT;
-use super::failure::PatternFailure;
+use super::byte_set::ESCAPE;
+use super::compiled_pattern::PatternProgram;
 use super::limits::RESULT_MAX_BYTES;
 use super::matcher::{Capture, CaptureSpan, Matcher};
-use super::program::PatternProgram;
-use super::set::ESCAPE;
-use super::steps::Steps;
+use super::pattern_error::PatternFailure;
+use super::step_budget::Steps;
 
 /// Replaces up to `most` matches in the subject. Returns the new text and how many matches there
 /// were; without any, the text is empty, as the subject itself can be used.

@@ -2,7 +2,7 @@
 
 use crate::limits::MODULES_SHOWN_MAX;
 use crate::pages::test_site::{TestSite, program};
-use crate::program::SiteProgram;
+use crate::site_program::SiteProgram;
 
 #[test]
 fn modules_are_found_beside_the_content_and_in_it_and_run_once() {

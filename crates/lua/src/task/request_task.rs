@@ -7,8 +7,8 @@ use crate::request::HandledRequest;
 use crate::script_quotas::Allowance;
 use crate::script_response::ScriptResponse;
 use crate::sent_file::FileTransfer;
-use pinion_engine::address::Address;
-use pinion_http::coding::Coding;
+use pinion_engine::exchange_address::Address;
+use pinion_http::content_coding::Coding;
 
 /// A request and the state of its response.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use crate::limits::{BACKGROUND_DIVISOR, TASKS_MAX};
 use crate::script_quotas::Allowance;
 use crate::vm::FunctionOrigin;
 use mlua::{Result, Table, Thread as Coroutine};
-use pinion_engine::address::Address;
+use pinion_engine::exchange_address::Address;
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mlua::{Function, Lua, Result, Table, Value};
 
 use super::FunctionOrigin;
-use super::host::{Host, Outcome, or_why};
+use super::host_functions::{Host, Outcome, or_why};
 use crate::channel_message::ChannelMessage;
 use crate::limits::{CACHED_MAX, SCHEDULES_MAX, SPAWNED_MAX};
 use crate::operation_id::OperationId;

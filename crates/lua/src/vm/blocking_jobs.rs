@@ -6,7 +6,7 @@ use std::rc::Rc;
 use mlua::{Function, Lua, LuaString, Result, Table};
 use pinion_jobs::job_queue::BlockingJob;
 
-use super::host::Host;
+use super::host_functions::Host;
 use crate::copied_value::CopiedValue;
 use crate::library::passwords::{hash_password, verify_password};
 use crate::lua_job::LuaJob;

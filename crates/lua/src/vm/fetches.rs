@@ -13,7 +13,7 @@ use pinion_client::http_client::request::{
 use pinion_client::limits::{REDIRECTS_MAX, REQUEST_TIMEOUT_MS, RESPONSE_MAX_BYTES};
 use pinion_client::request_url::RequestUrl;
 
-use super::host::{Host, Outcome, or_why, relaxed};
+use super::host_functions::{Host, Outcome, or_why, relaxed};
 use crate::fetch_client::{Fetch, WorkerClient};
 use crate::limits::{FETCH_PIECE_BYTES, FETCHES_PER_TASK_MAX};
 use crate::operation_id::OperationId;

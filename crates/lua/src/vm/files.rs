@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use mlua::{Lua, LuaString, Result, Table};
 use pinion_engine::clock::Now;
-use pinion_jobs::folders::{FileError, FileErrorKind, Folders};
+use pinion_jobs::confined_folders::{FileError, FileErrorKind, Folders};
 use pinion_jobs::job_queue::{BlockingJob, JobOutcome};
 
 use super::blocking_jobs::job;
-use super::host::{Host, OVER, Outcome, or_why};
+use super::host_functions::{Host, OVER, Outcome, or_why};
 use crate::copied_value::CopiedValue;
 use crate::lua_job::{file_error_kind, file_outcome};
 use crate::sent_file::{FileOptions, FileTransfer, SentContent};

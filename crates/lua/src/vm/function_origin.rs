@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use mlua::{Function, Lua, Result, Table, Value};
 
-use super::host::{Handler, Host};
+use super::host_functions::{Handler, Host};
 use super::{OURS, TRACE, place};
 use crate::source_names::Sources;
 use crate::task::{Awaited, WorkKind};

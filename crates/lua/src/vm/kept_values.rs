@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use mlua::{Lua, LuaString, Result, Table, Value};
 
-use super::host::{Host, or_why};
+use super::host_functions::{Host, or_why};
 use crate::copied_value::CopiedValue;
 
 /// Adds these functions to the table that the prelude receives.

@@ -9,10 +9,10 @@ use pinion_programs::program_run::{Exit, OutputRead, RunId, RunRequest};
 use pinion_programs::run_error::RunError;
 use pinion_programs::signal_name;
 
-use super::host::{Host, relaxed};
+use super::host_functions::{Host, relaxed};
+use crate::external_programs::WorkerPrograms;
 use crate::limits::{FETCH_PIECE_BYTES, PROGRAMS_PER_TASK_MAX};
 use crate::operation_id::OperationId;
-use crate::programs::WorkerPrograms;
 use crate::task::TaskId;
 
 /// The arguments of `pinion.process.run`: the name, the arguments, whether input follows, and the

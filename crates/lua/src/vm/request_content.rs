@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 
-use super::host::{Host, OVER};
+use super::host_functions::{Host, OVER};
 use crate::body::multipart_form::{FormValue, MultipartForm};
 use crate::body::received_content::{ContentRead, LimitSetter, ReceivedContent};
 use crate::body::urlencoded;

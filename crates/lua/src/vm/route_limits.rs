@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use mlua::{Lua, Result, Table, Value};
 
-use super::host::Host;
+use super::host_functions::Host;
 use crate::limits::{ROUTE_BODY_MAX_BYTES, ROUTE_TIME_MAX_S};
 
 /// The limits of the requests of one route that the route has set.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use mlua::{Lua, LuaString, Result, Table};
 
-use super::host::{Host, OVER};
+use super::host_functions::{Host, OVER};
 use crate::library::limits::KEY_MIN_BYTES;
 use crate::limits::{
     SESSION_AGE_SECONDS, SESSION_IDLE_SECONDS, SESSION_MAX_BYTES, SESSION_NAME_MAX_BYTES,

@@ -12,7 +12,7 @@ use pinion_store::read_set::ReadSet;
 use pinion_store::settings::{LiveSettings, Settings};
 use pinion_store::store::Store;
 
-use super::host::{Host, relaxed};
+use super::host_functions::{Host, relaxed};
 use super::store_reads::{self, ScriptReads};
 use super::store_values::{add_arguments, add_packed, pack, value_of};
 use crate::limits::{
@@ -21,7 +21,7 @@ use crate::limits::{
 use crate::operation_id::OperationId;
 use crate::store_access::{ScriptStoreChoice, StoreAccess, StoreWorker, job_number};
 use crate::task::TaskId;
-use crate::task_owned::TaskOwned;
+use crate::task_resources::TaskOwned;
 
 /// The store as the scripts of a VM use it.
 #[derive(Default)]

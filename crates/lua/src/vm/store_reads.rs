@@ -8,7 +8,7 @@ use std::rc::Rc;
 use mlua::{Lua, Result, Table};
 use pinion_store::read_set::ReadSet;
 
-use super::host::Host;
+use super::host_functions::Host;
 use crate::limits::STORE_KEPT_MAX;
 use crate::task::TaskId;
 

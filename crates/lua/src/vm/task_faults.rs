@@ -2,9 +2,9 @@
 
 use mlua::Thread as Coroutine;
 
+use super::error_traceback::ScriptFault;
 use super::function_origin::{FaultOrigins, HandlerId};
-use super::host::Handler;
-use super::script_fault::ScriptFault;
+use super::host_functions::Handler;
 use super::{Vm, limit_messages};
 use crate::cpu_watchdog;
 use crate::task::{Task, TaskId};

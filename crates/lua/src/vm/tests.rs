@@ -1,12 +1,12 @@
-mod costs;
-mod depth;
-mod escapes;
+mod function_costs;
 mod globals;
 mod handlers;
-mod measured;
-mod mistakes;
+mod instruction_counts;
+mod sandbox_escapes;
+mod script_mistakes;
 mod sessions;
-mod stacks;
+mod stack_depth;
+mod stack_traces;
 mod store;
 
 use super::*;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use mlua::{Function, Lua, Table, Value};
 
-use super::vm::{jit, lookup_steps, open, traces};
+use super::inspectable_vm::{jit, lookup_steps, open, traces};
 
 /// The number of keys that a request with 16 MiB of JSON can contain.
 const MANY: usize = 1_000_000;

@@ -1,7 +1,7 @@
 //! Strings, which LuaJIT stores only once: whatever strings a client sends, each is found after
 //! comparing a few others.
 
-use super::vm::{longest_chain, open};
+use super::inspectable_vm::{longest_chain, open};
 
 /// The length of a chain from which on all bytes of each string are hashed.
 const CHAIN_MAX: usize = 80;

@@ -4,6 +4,6 @@
 
 mod hash_of_keys;
 mod hash_of_strings;
+mod inspectable_vm;
+mod number_formatting;
 mod refused_machine_code;
-mod vm;
-mod whole_numbers;

@@ -4,7 +4,7 @@ use std::io;
 
 use mlua::{Function, Lua};
 
-use super::vm::{jit, open, traces};
+use super::inspectable_vm::{jit, open, traces};
 
 /// Refuses to make memory executable in this thread from now on, as systemd does with
 /// `MemoryDenyWriteExecute`: a filter of system calls.

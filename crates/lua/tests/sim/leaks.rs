@@ -4,18 +4,18 @@
 use std::fs;
 
 use pinion_engine::backend::sim::Faults;
-use pinion_engine::stepped::Holdings as EngineHoldings;
-use pinion_jobs::folders::Folders;
+use pinion_engine::stepped_worker::Holdings as EngineHoldings;
+use pinion_jobs::confined_folders::Folders;
 use pinion_lua::limits::BACKGROUND_WALL_MAX_MS;
-use pinion_lua::program::SiteProgram;
 use pinion_lua::script_quotas::Allowance;
-use pinion_lua::scripts::ObjectCounts;
+use pinion_lua::site_program::SiteProgram;
 use pinion_lua::source_names::SourceNames;
+use pinion_lua::worker_scripts::ObjectCounts;
 
-use crate::counting;
-use crate::fixture;
-use crate::stage::Stage;
-use crate::talk::{Heard, Talk};
+use crate::counting_allocator;
+use crate::http1_client::{Heard, Talk};
+use crate::script_files;
+use crate::simulated_worker::Stage;
 
 /// After this many requests, tables, queues and spare coroutines have reached their size, and hot
 /// code is compiled.
@@ -113,7 +113,7 @@ struct Counts {
 }
 
 fn program() -> SiteProgram {
-    let folder = fixture::folder("leaks", "text", &"text\n".repeat(30_000));
+    let folder = script_files::folder("leaks", "text", &"text\n".repeat(30_000));
     let folders = Folders::open(&[folder], |_| None).expect("opened");
     let pages = [("/page.dyn.html", PAGE), ("/layout", LAYOUT)];
     let files = pages.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()));
@@ -196,7 +196,7 @@ fn held(stage: &mut Stage<true>) -> (Counts, usize, usize) {
     let site = stage.worker.app();
     let scripts = site.scripts.object_counts();
     let lua_bytes = site.scripts.used_bytes();
-    let native_bytes = counting::used_bytes() - lua_bytes - stage.worker.spare_bytes();
+    let native_bytes = counting_allocator::used_bytes() - lua_bytes - stage.worker.spare_bytes();
     let descriptors = fs::read_dir("/proc/self/fd").expect("a list of descriptors").count();
     (Counts { scripts, engine, descriptors }, lua_bytes, native_bytes)
 }

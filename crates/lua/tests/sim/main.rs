@@ -1,11 +1,11 @@
 //! Scripts in a simulated worker with virtual time: one seed determines a run and repeats it
 //! (docs/simulator.md).
 
-mod counting;
-mod fixture;
+mod counting_allocator;
+mod http1_client;
 mod leaks;
 mod reload;
-mod stage;
-mod stories;
-mod talk;
-mod times;
+mod reload_scenarios;
+mod request_time_limit;
+mod script_files;
+mod simulated_worker;

@@ -15,15 +15,15 @@ use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pinion_engine::backend::sim::{Faults, Random};
-use pinion_engine::stepped::Holdings as EngineHoldings;
-use pinion_jobs::folders::Folders;
+use pinion_engine::stepped_worker::Holdings as EngineHoldings;
+use pinion_jobs::confined_folders::Folders;
 use pinion_lua::limits::OLD_VMS_MAX;
-use pinion_lua::program::SiteProgram;
-use pinion_lua::scripts::ObjectCounts;
+use pinion_lua::site_program::SiteProgram;
+use pinion_lua::worker_scripts::ObjectCounts;
 
-use crate::fixture;
-use crate::stage::Stage;
-use crate::talk::{Heard, Response, Talk};
+use crate::http1_client::{Heard, Response, Talk};
+use crate::script_files;
+use crate::simulated_worker::Stage;
 
 /// Seeds of an ordinary run of the tests.
 const SEEDS: u64 = 300;
@@ -168,7 +168,7 @@ struct Run<const READINESS: bool> {
 }
 
 fn folders() -> Folders {
-    let folder = fixture::folder("reload", "text", "text\n");
+    let folder = script_files::folder("reload", "text", "text\n");
     Folders::open(&[folder], |_| None).expect("opened")
 }
 

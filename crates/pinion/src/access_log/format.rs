@@ -2,8 +2,8 @@
 //! a line, nor break out of its quotes, nor command the terminal of a person who reads the log.
 
 use super::record::{LogRecord, LoggedPeer, RECORD_MAX_BYTES, Text};
-use crate::calendar;
 use crate::settings::LogFormat;
+use crate::timestamp_format;
 use pinion_http::date;
 use std::io::Write as _;
 
@@ -25,14 +25,14 @@ pub(super) const LINE_MAX_BYTES: usize = 6 * RECORD_MAX_BYTES + 512;
 impl Formatter {
     /// Makes the formatter of one log.
     pub(crate) fn new(format: LogFormat) -> Self {
-        Self { format, second: 0, common: calendar::common_log(0), iso: date::iso(0) }
+        Self { format, second: 0, common: timestamp_format::common_log(0), iso: date::iso(0) }
     }
 
     /// Appends one line with its line feed.
     pub(crate) fn line(&mut self, record: &LogRecord<'_>, out: &mut Vec<u8>) {
         let second = record.unix_micros.div_euclid(1_000_000);
         if second != self.second {
-            self.common = calendar::common_log(second);
+            self.common = timestamp_format::common_log(second);
             self.iso = date::iso(second);
             self.second = second;
         }

@@ -2,10 +2,10 @@
 //! does the replay of its corpus.
 
 use super::fault::TextPlace;
-use super::load::parse;
+use super::server_plan_builder::parse;
 use super::tables::TableSection;
+use crate::served_source::ServedSource;
 use crate::settings::{Serve, ServedContent, SiteSettings};
-use crate::source::ServedSource;
 use std::path::Path;
 
 /// Checks that faults lie within the text and are one line each, and that a file without faults can

@@ -2,14 +2,14 @@
 //! and nowhere else; this module knows only how TOML writes them.
 
 use super::fault::{ConfigFault, PlaceIndex, TextPlace};
-use super::nearest::nearest;
-use super::syntax;
-use crate::directives::file::{TABLES, Table};
+use super::name_suggestion::nearest;
+use super::syntax_errors;
+use crate::directive_value_parsers;
+use crate::directives::config_file_tables::{TABLES, Table};
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive, Kind};
+use crate::raw_settings::Low;
 use crate::settings::ServedContent;
-use crate::values;
-use crate::written::Low;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -113,7 +113,7 @@ pub(crate) fn read(
     let found = errors.iter().map(|error| {
         (error.span().map_or(0, |span| span.start), error.message().replace('\n', ", "))
     });
-    for (at, message) in syntax::findings(text, &found.collect::<Vec<_>>()) {
+    for (at, message) in syntax_errors::findings(text, &found.collect::<Vec<_>>()) {
         reader.fault(at, message);
     }
     // Tables that were recovered from a broken text would only repeat its errors.
@@ -262,7 +262,8 @@ impl TableReader<'_> {
             let variable = text.and_then(|text| {
                 let variable = format!("{name}={text}");
                 let is_name = !name.contains('=');
-                let checked = values::check(&Kind::Variable, &variable).map(|()| variable);
+                let checked =
+                    directive_value_parsers::check(&Kind::Variable, &variable).map(|()| variable);
                 if is_name { checked } else { Err("a name has no =".to_owned()) }
             });
             match variable {
@@ -318,7 +319,7 @@ impl TableReader<'_> {
         // The right items of a list are checked further, so that their faults show too.
         let mut values = Vec::new();
         for (text, at) in texts {
-            match values::check(&row.kind, &text) {
+            match directive_value_parsers::check(&row.kind, &text) {
                 Ok(()) => {
                     places.push(self.places.of(at));
                     values.push(self.resolved(row, &text));
@@ -447,7 +448,7 @@ fn text(row: &Directive, value: &DeValue<'_>) -> Result<String, String> {
         DeValue::Table(_) => "a table",
     };
     let needed = match row.kind {
-        Kind::Number { min, max, unit } => match values::whole_number(unit) {
+        Kind::Number { min, max, unit } => match directive_value_parsers::whole_number(unit) {
             Some(number) => format!("{number} ({min} to {max})"),
             None => format!("a whole number ({})", row.bounds()),
         },

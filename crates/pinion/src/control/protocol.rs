@@ -5,7 +5,7 @@
 use super::status::Status;
 use crate::explain::explanation::Explanation;
 use crate::explain::request::ExplainRequest;
-use crate::log_lines;
+use crate::warnings_and_notes;
 use pinion_engine::stderr;
 use serde::{Deserialize, Serialize};
 
@@ -155,7 +155,7 @@ impl Message {
     pub(crate) fn log(&self) {
         match self.level {
             MessageLevel::Info => stderr::line(format_args!("{}", self.text)),
-            MessageLevel::Warning => log_lines::warning(&self.text),
+            MessageLevel::Warning => warnings_and_notes::warning(&self.text),
             MessageLevel::Error => stderr::line(format_args!("pinion: {}", self.text)),
         }
     }

@@ -4,7 +4,7 @@
 use crate::failure::{Failure, without_number};
 use crate::server::socket_files::SocketFiles;
 use crate::settings::ControlSetting;
-use crate::{log_lines, state};
+use crate::{state_folder, warnings_and_notes};
 use anyhow::anyhow;
 use pinion_engine::listener::{bind_unix_private, is_stale_unix};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
@@ -65,7 +65,7 @@ fn bind_found(files: &SocketFiles) -> Option<OwnedFd> {
             let own = folder.join(format!("pinion-{}.sock", std::process::id()));
             let bound = bind_at(&own, files);
             if bound.is_ok() {
-                log_lines::note(format_args!(
+                warnings_and_notes::note(format_args!(
                     "another server has {}, so commands for this one need --socket {}",
                     first.display(),
                     own.display()
@@ -77,7 +77,7 @@ fn bind_found(files: &SocketFiles) -> Option<OwnedFd> {
     };
     bound
         .inspect_err(|error| {
-            log_lines::note(format_args!(
+            warnings_and_notes::note(format_args!(
                 "no control socket in {}, so `pinion status` does not find this server: {}",
                 folder.display(),
                 without_number(&error.to_string())
@@ -89,7 +89,7 @@ fn bind_found(files: &SocketFiles) -> Option<OwnedFd> {
 fn bind_at(path: &Path, files: &SocketFiles) -> io::Result<OwnedFd> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    DirBuilder::new().recursive(true).mode(state::PRIVATE).create(folder)?;
+    DirBuilder::new().recursive(true).mode(state_folder::PRIVATE).create(folder)?;
     // Of two servers that find the file of one that was killed, the second must not take the
     // socket of the first for that file.
     let _lock = lock(folder)?;
@@ -150,8 +150,9 @@ fn own_folder() -> Option<PathBuf> {
 /// it for the socket.
 fn folders_named() -> impl Iterator<Item = (PathBuf, PathBuf)> {
     let below = |runtime: PathBuf, name: &str| (runtime.clone(), runtime.join(name));
-    let service = state::service_folder("RUNTIME_DIRECTORY").map(|folder| below(folder, "control"));
-    let session = state::folder_of("XDG_RUNTIME_DIR").map(|folder| below(folder, "pinion"));
+    let service =
+        state_folder::service_folder("RUNTIME_DIRECTORY").map(|folder| below(folder, "control"));
+    let session = state_folder::folder_of("XDG_RUNTIME_DIR").map(|folder| below(folder, "pinion"));
     [service, session].into_iter().flatten()
 }
 

@@ -1,7 +1,7 @@
 //! The rules about who may request a part of a site, and how often. They stand in a configuration
 //! file alone.
 
-use super::file::Table;
+use super::config_file_tables::Table;
 use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 
 /// Returns a row of the table `[[site.access]]`, with the properties that all of them share.

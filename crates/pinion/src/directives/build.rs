@@ -1,6 +1,6 @@
 //! The flags of a build. `pinion serve FOLDER` builds too and takes those that make sense there.
 
-use super::file::{Key, Table};
+use super::config_file_tables::{Key, Table};
 use super::verbs::Verb;
 use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 

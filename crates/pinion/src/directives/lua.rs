@@ -1,6 +1,6 @@
 //! The flags about the Lua scripts of a site.
 
-use super::file::Table;
+use super::config_file_tables::Table;
 use super::verbs::Verb;
 use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 

@@ -1,7 +1,7 @@
 //! The parts of a site that other servers respond to. Their options stand in a configuration file
 //! alone; the flag `--proxy` is the short form.
 
-use super::file::Table;
+use super::config_file_tables::Table;
 use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 
 /// Returns a row of the table `[[site.mount]]`, with the properties that all of them share.

@@ -1,6 +1,6 @@
 //! The flags and keys about PHP that the server starts for a site.
 
-use super::file::Table;
+use super::config_file_tables::Table;
 use super::{Default, Directive, Kind, site_flag};
 
 /// Returns a row of `[[site]]` that is a flag, too, with the properties that all of them share.

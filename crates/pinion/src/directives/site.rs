@@ -1,7 +1,7 @@
 //! The keys of a site in a configuration file that are no flags: the command line serves one site,
 //! and its path is an operand.
 
-use super::file::Table;
+use super::config_file_tables::Table;
 use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};
 use crate::settings::LogFormat;
 

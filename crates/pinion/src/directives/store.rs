@@ -1,6 +1,6 @@
 //! The flags of a server with a store.
 
-use super::file::Table;
+use super::config_file_tables::Table;
 use super::verbs::Verb;
 use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect, site_flag};
 

@@ -1,6 +1,6 @@
 //! The flags of a server that encrypts.
 
-use super::file::Table;
+use super::config_file_tables::Table;
 use super::store::SERVE_AND_STORE;
 use super::verbs::Verb;
 use super::{Default, Directive, DirectiveGroup, DirectiveLevel, Kind, TakesEffect};

@@ -3,7 +3,7 @@
 use super::explanation::ListenerKind;
 use super::request::WhyRequest;
 use super::server_settings::ServerSettings;
-use crate::server::run::{alt_svc_of, fields};
+use crate::server::server_threads::{alt_svc_of, fields};
 use crate::settings::{AltSvc, Listen, ListenKind};
 use pinion_http::date::{self, UnixSeconds};
 

@@ -1,8 +1,8 @@
 //! Converts a URL and headers into the head of the request that a client would send.
 
+use crate::directive_value_parsers;
 use crate::failure::Failure;
 use crate::terminal::shown;
-use crate::values;
 use pinion_http::host;
 use pinion_http::reserved_fields::{FieldUses, is_reserved};
 use serde::{Deserialize, Serialize};
@@ -121,11 +121,11 @@ impl WhyRequest {
     /// The errors of [`Self::new`], and for a method or a header that is not valid.
     pub(crate) fn received(request: &ExplainRequest) -> Result<WhyRequest, Failure> {
         let ExplainRequest { url, method, headers } = request;
-        values::method(method).map_err(Failure::usage)?;
+        directive_value_parsers::method(method).map_err(Failure::usage)?;
         let mut valid = Vec::new();
         for RequestHeader { name, value } in headers {
             let line = format!("{name}:{value}");
-            let (name, value) = values::header(&line).map_err(Failure::usage)?;
+            let (name, value) = directive_value_parsers::header(&line).map_err(Failure::usage)?;
             valid.push((name.to_owned(), value.to_owned()));
         }
         Self::new(url.as_bytes(), method, &valid)

@@ -4,42 +4,42 @@
 
 mod access_steps;
 mod error_steps;
-mod live_steps;
+mod live_file_steps;
 mod script_steps;
 
 use super::explanation::{
     CodingShown, Explanation, ExplanationStep, FileLine, ListenerShown, StepName, VERSION,
 };
-use super::headers::{HeaderOrigins, Headers};
+use super::header_origins::{HeaderOrigins, Headers};
 use super::listener::ChosenListener;
-use super::recorder::{Heard, Recorder};
+use super::lookup_recorder::{Heard, Recorder};
+use super::lookup_steps::Lookup;
 use super::request::WhyRequest;
 use super::server_settings::ServerSettings;
 use super::sites::{ExplainedSites, LoadedSite};
-use super::steps::Lookup;
 use crate::failure::Failure;
 use crate::server::acme::AcmeChallenges;
 use crate::server::app::{has_challenge, health, misdirected};
 use crate::server::dispatch::{Responder, ServerResponders};
-use crate::server::redirect::{Leads, Redirect};
-use crate::server::refusal_by_rule::is_by_rule;
+use crate::server::https_redirect::{Leads, Redirect};
+use crate::server::not_found_reason::is_by_rule;
 use crate::terminal::shown;
 use pinion_archive::layout::VARIANT_PREFIX;
 use pinion_archive::{Archive, Scratch};
 use pinion_engine::clock::Now;
 use pinion_engine::exchange::AddedFields;
-use pinion_http::h1::encode::{self, ConnectionFields};
-use pinion_http::h1::glance::glance;
-use pinion_http::h1::head::{self, HeadStorage, Parsed};
+use pinion_http::error_page;
+use pinion_http::h1::head_parser::{self, HeadStorage, Parsed};
+use pinion_http::h1::refused_request_hints::glance;
+use pinion_http::h1::response_encoder::{self, ConnectionFields};
 use pinion_http::limits::Limits;
 use pinion_http::method::Method;
-use pinion_http::page;
 use pinion_http::prepared_response::{Prepared, SharedFields};
 use pinion_http::refusal::RefusedRequest;
-use pinion_http::request::RequestHead;
-use pinion_http::target::{PathError, decode_path};
-use pinion_lua::routes::{RouteFound, Routes};
-use pinion_site::trace::LookupOutcome;
+use pinion_http::request_head::RequestHead;
+use pinion_http::request_target::{PathError, decode_path};
+use pinion_lua::route_inspection::{RouteFound, Routes};
+use pinion_site::lookup_trace::LookupOutcome;
 use pinion_site::{Pieces, RequestBuffers, refused_page, respond_traced};
 use std::path::Path;
 
@@ -53,7 +53,7 @@ pub(super) fn explain(
     request: &WhyRequest,
 ) -> Result<Explanation, Failure> {
     let mut storage = HeadStorage::new();
-    let parsed = head::parse(&request.head, 0, &mut storage, &Limits::default());
+    let parsed = head_parser::parse(&request.head, 0, &mut storage, &Limits::default());
     let mut draft = ExplanationDraft::new(settings, request);
     match parsed {
         Ok(Parsed::Head { head, .. }) => draft.head(&head, sites)?,
@@ -183,7 +183,8 @@ impl<'s> ExplanationDraft<'s> {
         let hints: RefusedRequest<'_> = glance(&request.head);
         self.step(ExplanationStep::responds(None, StepName::Request, reason.to_owned()));
         let Some(site) = sites.select(hints.authority) else {
-            let response = page::response(status, hints.error_format, page::BUILT_IN_FIELDS);
+            let response =
+                error_page::response(status, hints.error_format, error_page::BUILT_IN_FIELDS);
             self.finish_with(&response, ConnectionFields::Close, &HeaderOrigins::default());
             return Ok(());
         };
@@ -433,7 +434,7 @@ impl<'s> ExplanationDraft<'s> {
         let lines = self.added.with(&response.shared);
         let response = &Prepared { shared: SharedFields::h1(&lines), ..*response };
         let mut out = Vec::new();
-        encode::prepared(&mut out, response, connection, &self.tail);
+        response_encoder::prepared(&mut out, response, connection, &self.tail);
         let status_line = out.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let headers: Headers = origins.of(out.get(status_line..).unwrap_or_default());
         (self.explanation.headers, self.explanation.removed) = headers;

@@ -3,8 +3,8 @@
 
 use super::explanation::{FileLine, RuleShown};
 use crate::listed_entry::ListedRule;
+use crate::served_source::ServedSource;
 use crate::settings::NamedSources;
-use crate::source::ServedSource;
 use pinion_archive::layout::FILE_PREFIX;
 use pinion_archive::{Archive, Damage, EntryKind, Rule};
 use pinion_builder::rules::archived_rules::{FieldLine, KeptRules};

@@ -2,10 +2,10 @@
 
 use super::listener::ChosenListener;
 use super::request::WhyRequest;
-use crate::address::Address;
 use crate::failure::Failure;
+use crate::listen_address::Address;
+use crate::server::https_redirect::Leads;
 use crate::server::listeners::{Bound, BoundQuic};
-use crate::server::redirect::Leads;
 use crate::server::tls::redirect_origin;
 use crate::settings::{AltSvc, HealthCheck, Listen, Serve};
 use pinion_engine::listener::local_address;

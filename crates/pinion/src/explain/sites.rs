@@ -2,23 +2,23 @@
 //! that a server serves now.
 
 use super::explanation::{SiteKind, SiteShown};
-use super::headers::HeaderOrigins;
+use super::header_origins::HeaderOrigins;
 use super::rule_lines::RuleLines;
 use crate::failure::Failure;
 use crate::plan::PlannedSite;
-use crate::server::generation::Generation;
-use crate::server::loader::Loader;
+use crate::served_source::ServedSource;
 use crate::server::program_table::ProgramTable;
-use crate::server::published::{Published, ServedSite};
+use crate::server::site_generation::Generation;
+use crate::server::site_loader::Loader;
 use crate::server::site_programs::KeptPrograms;
+use crate::server::site_roster::{Published, ServedSite};
 use crate::settings::NamedSources;
-use crate::source::ServedSource;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::clock::Now;
-use pinion_engine::mapping;
-use pinion_http::request::RequestHead;
-use pinion_lua::routes::Routes;
-use pinion_site::hosts::{HostPattern, Hosts};
+use pinion_engine::file_mapping;
+use pinion_http::request_head::RequestHead;
+use pinion_lua::route_inspection::Routes;
+use pinion_site::host_selection::{HostPattern, Hosts};
 use pinion_site::{RequestBuffers, field_rules_path, pathless_script_fields, script_fields};
 use std::iter;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ fn load(PlannedSite { source, settings }: &PlannedSite) -> Result<Generation, Fa
     // While this process has one thread.
     let named = settings.script_access.programs().iter();
     let programs = ProgramTable::fork(KeptPrograms::default(), named, iter::empty())?;
-    mapping::guard_lost_pages().context("cannot watch over mapped files")?;
+    file_mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let loader = Loader::new(source.clone(), settings, programs, None).silent();
     loader.load().map_err(|failure| loader.of_site(failure))
 }

@@ -6,7 +6,7 @@
 
 use super::folder::ReleaseFolder;
 use super::id::Id;
-use crate::calendar;
+use crate::timestamp_format;
 use rustix::process::getuid;
 use std::fmt;
 use std::fs::File;
@@ -200,7 +200,7 @@ pub(crate) fn who() -> String {
 }
 
 pub(crate) fn rfc3339(time: SystemTime) -> String {
-    calendar::rfc3339(calendar::unix_seconds(time))
+    timestamp_format::rfc3339(timestamp_format::unix_seconds(time))
 }
 
 #[cfg(test)]
@@ -271,7 +271,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_line_is_read_as_it_was_written(second in 0_i64..4_000_000_000, who in "[!-~]{1,64}") {
-            let time = calendar::rfc3339(second);
+            let time = timestamp_format::rfc3339(second);
             let line = HistoryLine { time, id: id('c'), act: Act::Switch, who };
             prop_assert_eq!(HistoryLine::parse(&line.to_string()), Some(line));
         }

@@ -5,18 +5,18 @@ use super::history::History;
 use super::id::Id;
 use super::release_switch::way_back;
 use crate::failure::Failure;
+use crate::lua_program_loader;
 use crate::progress::Bar;
-use crate::script_file;
 use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
 use pinion_archive::Layout;
 use pinion_archive::layout::MAGIC;
 use pinion_archive::verify::verify;
 use pinion_builder::{DraftFile, remove_left_drafts};
-use pinion_engine::mapping::{self, Mapping};
+use pinion_engine::file_mapping::{self, Mapping};
 use pinion_engine::stderr;
 use pinion_lua::script_quotas::Allowance;
-use pinion_lua::site::ScriptSite;
+use pinion_lua::shared_site_state::ScriptSite;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, Write as _};
 use std::path::Path;
@@ -87,7 +87,7 @@ impl Arrival {
         let layout = Layout::open(mapping.bytes()).map_err(|error| anyhow!("{shown}: {error}"))?;
         let archive = layout.view(mapping.bytes());
         let (shown, site) = (Path::new(shown), ScriptSite::default());
-        let proven = script_file::of_archive(&archive, shown, Allowance::default(), &site);
+        let proven = lua_program_loader::of_archive(&archive, shown, Allowance::default(), &site);
         let Some(reason) = proven.err().and_then(|failure| failure.reason()) else { return Ok(()) };
         Err(anyhow!(
             "{reason}; nothing was switched (--unproven switches without running the code)"
@@ -223,7 +223,7 @@ fn copy(
 /// # Errors
 /// It is none, or damaged; `shown` names it.
 pub(crate) fn verified(mut file: File, shown: &str, bar: &Bar) -> Result<(Id, u64, u64), Failure> {
-    mapping::guard_lost_pages().context("cannot watch over mapped files")?;
+    file_mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let cannot = || format!("cannot read {shown}");
     file.rewind().with_context(cannot)?;
     let bytes = file.metadata().with_context(cannot)?.len();
@@ -270,7 +270,7 @@ mod tests {
             let act = if act == "+" { Act::Publish } else { Act::Rollback };
             let id = id(digit.chars().next().expect("a digit"));
             fs::write(folder.file(&id), "").expect("written");
-            let time = crate::calendar::rfc3339(second);
+            let time = crate::timestamp_format::rfc3339(second);
             let line = HistoryLine { time, id: id.clone(), act, who: "-".to_owned() };
             history.append(&folder, line).expect("written");
             current = Some(id);

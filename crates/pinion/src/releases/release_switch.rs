@@ -8,8 +8,8 @@ use super::folder::{CURRENT, ReleaseFolder};
 use super::history::{self, Act, History, HistoryLine};
 use super::id::{Id, PREFIX_DIGITS_MIN, is_hex};
 use super::lock::Lock;
+use super::release_in_use;
 use super::release_store;
-use super::served;
 use crate::failure::Failure;
 use anyhow::{Context as _, anyhow};
 use pinion_builder::switch_link;
@@ -102,7 +102,8 @@ impl Turn<'_> {
         let previous = self.current.clone();
         // Any release: a server that has refused the last one still serves an older one.
         let others = release_store::ids(folder)?.into_iter().filter(|other| other != id);
-        let is_served = others.into_iter().any(|other| served::is_held(&folder.file(&other)));
+        let is_served =
+            others.into_iter().any(|other| release_in_use::is_held(&folder.file(&other)));
         // Before the link, so that the folder is synced once for both.
         let opened = history::open_log(folder);
         let (link, target) = (folder.current_link(), ReleaseFolder::target(id));
@@ -192,7 +193,7 @@ pub(crate) fn way_back(history: &History, current: Option<&Id>, stored: &[Id]) -
 impl Switched {
     /// Waits until the server that had the old release in use has the new one: `None` if none had.
     pub(crate) fn is_taken_up(&self) -> Option<bool> {
-        self.awaited.as_deref().map(served::wait_until_held)
+        self.awaited.as_deref().map(release_in_use::wait_until_held)
     }
 }
 

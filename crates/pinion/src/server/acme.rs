@@ -4,7 +4,7 @@
 
 use pinion_http::method::Method;
 use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::fs::File;
 use std::io::Read;

@@ -1,41 +1,41 @@
 //! Handles the requests of a worker: the steps from a request head to a response.
 
-mod checked_requests;
+mod access_controlled_requests;
 mod developer_requests;
-mod live_requests;
-mod server_requests;
+mod live_file_requests;
+mod requests_without_site;
 mod site_requests;
 mod store_page_requests;
 mod worker_sites;
 
-pub(crate) use server_requests::{TEXT_FIELDS, has_challenge, health, misdirected};
+pub(crate) use requests_without_site::{TEXT_FIELDS, has_challenge, health, misdirected};
 
-use super::access::gate::AccessGate;
+use super::access::request_authorization::AccessGate;
 use super::acme::AcmeChallenges;
+use super::deferred_responses::Dynamic;
 use super::dispatch::{Responder, ServerResponders};
-use super::dynamic::Dynamic;
 use super::gateway::{Gateway, LocalRedirect};
-use super::journal::Journal;
-use super::published::Published;
-use super::redirect::Redirect;
+use super::https_redirect::Redirect;
+use super::request_log::Journal;
+use super::site_roster::Published;
 use super::store::StoreClients;
 use super::trusted_proxies::TrustedProxies;
 use crate::settings::HealthCheck;
-use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Message, OwnResponse, RawEvent};
 use pinion_engine::clock::Now;
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw::RawStream;
-use pinion_http::client_identity::{ClientIdentity, ClientIdentityError};
+use pinion_engine::exchange_address::Address;
+use pinion_engine::raw_stream::RawStream;
+use pinion_http::error_page;
 use pinion_http::field::KnownField;
+use pinion_http::forwarded_client::{ClientIdentity, ClientIdentityError};
 use pinion_http::method::Method;
 use pinion_http::negotiate::preferred_error_format;
-use pinion_http::page;
 use pinion_http::prepared_response::Prepared;
 use pinion_http::refusal::RefusedRequest;
-use pinion_http::request::{Framing, RequestHead};
-use pinion_http::target::Target;
+use pinion_http::request_head::{Framing, RequestHead};
+use pinion_http::request_target::Target;
 use pinion_site::{RequestBuffers, generated_fields, refused_page};
 use site_requests::{SiteRequest, SiteResponders};
 use std::net::SocketAddr;
@@ -220,7 +220,7 @@ impl SitesApp {
         let client = ClientIdentity { peer: exchange.peer(), is_secured: exchange.is_secured() };
         let began = self.journal.begin(&client, exchange);
         let error_format = preferred_error_format(head.values(KnownField::Accept));
-        let response = page::response(400, error_format, page::BUILT_IN_FIELDS);
+        let response = error_page::response(400, error_format, error_page::BUILT_IN_FIELDS);
         self.journal.respond(&response, None, began, head, exchange);
         self.journal.client_unknown(error, self.trusted_proxies.client_field(), exchange);
     }
@@ -336,7 +336,7 @@ impl App for SitesApp {
     fn page_fields(&self) -> &[u8] {
         match self.serving.as_ref().and_then(|serving| serving.roster.rest()) {
             Some(generation) => generated_fields(&generation.archive()).h1,
-            None => page::BUILT_IN_FIELDS,
+            None => error_page::BUILT_IN_FIELDS,
         }
     }
 
@@ -349,7 +349,7 @@ impl App for SitesApp {
         });
         match site {
             Some(site) => refused_page(status, request, &site.generation.archive(), &mut self.work),
-            None => page::response(status, request.error_format, page::BUILT_IN_FIELDS),
+            None => error_page::response(status, request.error_format, error_page::BUILT_IN_FIELDS),
         }
     }
 

@@ -1,13 +1,13 @@
 //! Computes at start how many connections a server takes and how much memory they may cost.
 
-use super::access::footprint::AccessFootprint;
+use super::access::access_memory_footprint::AccessFootprint;
 use super::live_files::live_files_max;
 use crate::failure::Failure;
 use crate::settings::{ListenKind, Serve};
 use crate::terminal::counted;
 use pinion_engine::limits::RESERVED_DESCRIPTORS;
 use pinion_engine::server::Io;
-use pinion_lua::footprint::ScriptFootprint;
+use pinion_lua::memory_footprint::ScriptFootprint;
 use pinion_lua::script_memory::ScriptMemory;
 use pinion_lua::script_quotas::Allowance;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -372,10 +372,10 @@ mod tests {
     use super::*;
     use crate::access_log::{LOG_BYTES, RING_BYTES};
     use crate::command_line::{self, ParsedCommand};
-    use crate::server::pending::PENDING_MAX_BYTES;
+    use crate::server::pending_log_records::PENDING_MAX_BYTES;
     use crate::settings::Settings;
-    use pinion_client::footprint::REQUEST_BYTES;
-    use pinion_engine::footprint;
+    use pinion_client::memory_footprint::REQUEST_BYTES;
+    use pinion_engine::memory_footprint;
 
     fn serve(line: &str) -> Serve {
         let arguments = line.split(' ').map(std::ffi::OsString::from);
@@ -571,7 +571,7 @@ mod tests {
         assert_eq!(one.connections - many.connections, 32);
         let sockets = Capacity { datagram_sockets: 8, ..one };
         let more = sockets.bound_bytes(1, Io::Epoll) - one.bound_bytes(1, Io::Epoll);
-        assert_eq!(more, 9 * footprint::QUIC_SOCKET_BYTES as u64);
+        assert_eq!(more, 9 * memory_footprint::QUIC_SOCKET_BYTES as u64);
     }
 
     #[test]
@@ -580,15 +580,15 @@ mod tests {
         for io in [Io::Epoll, Io::Uring] {
             let bound = capacity.bound_bytes(1, io);
             let more = Capacity { connections: capacity.connections + 800, ..capacity };
-            let connections = 800 * footprint::connection_bytes(io) as u64;
+            let connections = 800 * memory_footprint::connection_bytes(io) as u64;
             assert_eq!(more.bound_bytes(1, io) - bound, connections * 9 / 8);
             let more = Capacity { buffer_bytes: capacity.buffer_bytes + 800, ..capacity };
             assert_eq!(more.bound_bytes(1, io) - bound, 900);
             let datagrams = Capacity { quic: true, ..capacity };
-            let quic = capacity.connections * footprint::QUIC_CONNECTION_BYTES as u64;
+            let quic = capacity.connections * memory_footprint::QUIC_CONNECTION_BYTES as u64;
             assert!(datagrams.bound_bytes(1, io) - bound >= quic);
             let secured = Capacity { tls: true, ..capacity };
-            let sessions = capacity.connections * footprint::TLS_CONNECTION_BYTES as u64;
+            let sessions = capacity.connections * memory_footprint::TLS_CONNECTION_BYTES as u64;
             assert!(secured.bound_bytes(1, io) - bound >= sessions);
             let more = Capacity { threads: capacity.threads + 1, ..capacity };
             assert_eq!(more.bound_bytes(1, io) - bound, 64 << 10);
@@ -601,13 +601,14 @@ mod tests {
             let more = Capacity { scripts: of(8800), ..scripts };
             assert_eq!(more.bound_bytes(1, io) - scripts.bound_bytes(1, io), 9000);
             let more = Capacity { outgoing: capacity.outgoing + 800, ..scripts };
-            let request = footprint::TLS_OUTGOING_BYTES + REQUEST_BYTES;
-            let of_one = (footprint::connection_bytes(io) + request) as u64;
+            let request = memory_footprint::TLS_OUTGOING_BYTES + REQUEST_BYTES;
+            let of_one = (memory_footprint::connection_bytes(io) + request) as u64;
             let added = more.bound_bytes(1, io) - scripts.bound_bytes(1, io);
             assert_eq!(added, 800 * of_one * 9 / 8);
             let worker = capacity.bound_bytes(2, io) - bound;
-            let mapped = footprint::worker_mapped_bytes(io, capacity.buffer_bytes as usize / 2);
-            assert!(worker >= (footprint::worker_bytes(io) + mapped) as u64);
+            let mapped =
+                memory_footprint::worker_mapped_bytes(io, capacity.buffer_bytes as usize / 2);
+            assert!(worker >= (memory_footprint::worker_bytes(io) + mapped) as u64);
             let log = Capacity { logs: 1, ..capacity };
             let more = log.bound_bytes(2, io) - capacity.bound_bytes(2, io);
             assert!(more >= 2 * (RING_BYTES + PENDING_MAX_BYTES) as u64);

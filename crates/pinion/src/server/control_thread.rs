@@ -2,14 +2,14 @@
 //! socket, one at a time, and keeps programs running. It never runs anything that takes long:
 //! reloads run on other threads, which wake it when they have ended.
 
-use super::configuration::{LiveSettings, Renewal};
+use super::configuration_reload::{LiveSettings, Renewal};
 use super::control_clients::{ClientId, ControlClients};
 use super::explainer::Explainer;
-use super::notifier::Notifier;
-use super::published::Published;
 use super::python::process_start::StartOutcome;
 use super::reload_report::{ReloadReport, Reports};
 use super::running_programs::RunningPrograms;
+use super::sd_notify::Notifier;
+use super::site_roster::Published;
 use super::status::StatusSource;
 use super::tls::{Keeper, Wish};
 use crate::access_log::AccessLog;

@@ -6,14 +6,14 @@
 //!
 //! | Module | Holds |
 //! |---|---|
-//! | [`adapt`] | responses of the archive as a developer gets them |
-//! | [`developer_page`] | the page about an error, with lines of the source |
+//! | [`developer_responses`] | responses of the archive as a developer gets them |
+//! | [`developer_error_page`] | the page about an error, with lines of the source |
 //! | [`load_failure`] | why a site could not be loaded |
 //! | [`reload_streams`] | the script of the pages, and the streams that tell it to reload |
 //! | [`source_lines`] | positions in error messages, and the lines of the source around them |
 
-pub(crate) mod adapt;
-pub(crate) mod developer_page;
+pub(crate) mod developer_error_page;
+pub(crate) mod developer_responses;
 pub(crate) mod load_failure;
 pub(crate) mod reload_streams;
 pub(crate) mod source_lines;
@@ -22,7 +22,7 @@ use pinion_http::field::KnownField;
 use pinion_http::host;
 use pinion_http::method::Method;
 use pinion_http::negotiate::names_html;
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,9 +1,9 @@
 //! Chooses the responder of a request. Every worker and `pinion why` follow this order.
 
 use super::acme::AcmeChallenges;
-use super::redirect::Redirect;
+use super::https_redirect::Redirect;
 use crate::settings::HealthCheck;
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 
 /// Who responds to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

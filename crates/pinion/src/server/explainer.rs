@@ -8,7 +8,7 @@ use crate::explain::request::{ExplainRequest, WhyRequest};
 use crate::explain::server_settings::ServerSettings;
 use crate::failure::{Failure, without_number};
 use crate::server::control_clients::CLIENTS_MAX;
-use crate::server::published::Published;
+use crate::server::site_roster::Published;
 use pinion_engine::release_memory;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -2,11 +2,11 @@
 //! WebSockets. Only other servers respond to them, where they would respond to a GET as well.
 
 use super::gateway::Gateway;
-use super::generation::Generation;
 use super::mounts::Mount;
+use super::site_generation::Generation;
 use pinion_engine::clock::Now;
 use pinion_http::method::Method;
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 use pinion_site::{Pieces, RequestBuffers, respond};
 
 /// Returns the mount that responds to an extended CONNECT whose path no mount covers: the mount for

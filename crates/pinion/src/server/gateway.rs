@@ -5,31 +5,31 @@
 //! |---|---|
 //! | `cgi_requests` | requests that CGI scripts respond to |
 //! | `failure_log` | the lines of the log about requests that have failed |
-//! | `file_responses` | the files that responses name |
+//! | `sendfile_responses` | the files that responses name |
 //! | `python_requests` | requests that Python applications respond to |
 //! | `limits` | the limits of the log lines |
 
 mod cgi_requests;
 mod failure_log;
-mod file_responses;
 mod limits;
 mod python_requests;
+mod sendfile_responses;
 
-use super::access::gate::AccessGate;
 use super::access::limits::TUNNEL_RETRY_SECONDS;
-use super::generation::Generation;
-use super::journal::{Journal, Later};
+use super::access::request_authorization::AccessGate;
 use super::mounts::{Mount, MountTarget};
-use super::refusal_by_rule::{RefusalTrace, is_by_rule};
+use super::not_found_reason::{RefusalTrace, is_by_rule};
+use super::request_log::{Journal, Later};
+use super::site_generation::Generation;
 use pinion_archive::Archive;
 use pinion_client::http_client::error::HttpClientError;
 use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
-use pinion_engine::address::AddressMap;
 use pinion_engine::app::{Event, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw::RawStream;
+use pinion_engine::exchange_address::AddressMap;
+use pinion_engine::raw_stream::RawStream;
 use pinion_engine::stderr;
 use pinion_gateway::cgi::Cgi;
 use pinion_gateway::limits::{LOCAL_REDIRECTS_MAX, STORED_UPLOADS_MEMORY_MAX_BYTES, UPSTREAM_TAG};
@@ -40,16 +40,16 @@ use pinion_gateway::proxy_error::ProxyError;
 use pinion_gateway::python::Python;
 use pinion_gateway::request_forwarding::asks_for_tunnel;
 use pinion_gateway::upstream_group::UpstreamGroup;
-use pinion_http::client_identity::ClientIdentity;
+use pinion_http::error_page::ErrorFormat;
 use pinion_http::field::KnownField;
+use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::method::Method;
 use pinion_http::negotiate::preferred_error_format;
-use pinion_http::page::ErrorFormat;
 use pinion_http::prepared_response::{Location, Prepared, SharedFields};
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::upload_quota::UploadQuota;
-use pinion_programs::spawner_access::SpawnerAccess;
+use pinion_programs::spawner_connections::SpawnerAccess;
 use pinion_site::{RequestBuffers, error_page_at, field_rules_path, script_fields};
 use pinion_spawner::LineBucket;
 use std::collections::VecDeque;

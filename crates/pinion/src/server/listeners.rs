@@ -2,8 +2,8 @@
 
 use super::passed_sockets::PassedSockets;
 use super::socket_files::SocketFiles;
-use crate::address::{self, Address, Overlap};
 use crate::failure::{Failure, without_number};
+use crate::listen_address::{self, Address, Overlap};
 use crate::settings::{Listen, ListenKind};
 use anyhow::anyhow;
 use pinion_engine::listener::{
@@ -72,7 +72,8 @@ pub(crate) fn bind_all(
 fn overlapping(listeners: &[Listen]) -> Option<Failure> {
     let is_udp = |kind| kind == ListenKind::Quic;
     let addresses = listeners.iter().map(|listen| (&listen.address, is_udp(listen.kind)));
-    let Overlap { earlier, later, what } = address::overlaps(addresses).into_iter().next()?;
+    let Overlap { earlier, later, what } =
+        listen_address::overlaps(addresses).into_iter().next()?;
     let (earlier, later) = (listeners.get(earlier)?, listeners.get(later)?);
     let named = |listen: &Listen| format!("{} {}", listen.origin(), listen.address);
     let (first, second) = (named(earlier), named(later));

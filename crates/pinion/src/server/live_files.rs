@@ -3,21 +3,21 @@
 //!
 //! A folder is opened when its site is loaded, one below the folder of the site by way of that
 //! folder. The kernel looks each path up below the opened folder (`openat2`, Linux 5.6), with the
-//! rules of `pinion_jobs::folders`: nothing leads out, and no link is followed, even if other
-//! processes rename files meanwhile. The look-up happens on the worker, which waits for the disk if
-//! the kernel has not cached the folders of the path; so does the sending of content that is not
-//! cached.
+//! rules of `pinion_jobs::confined_folders`: nothing leads out, and no link is followed, even if
+//! other processes rename files meanwhile. The look-up happens on the worker, which waits for the
+//! disk if the kernel has not cached the folders of the path; so does the sending of content that
+//! is not cached.
 //!
 //! | Module | Decides |
 //! |---|---|
 //! | `withheld_names` | which names are never served |
-//! | `open_files` | how many files may be open at once |
+//! | `open_file_limit` | how many files may be open at once |
 //! | `file_content` | which part of a file is in memory while it is sent |
 //! | `limits` | every limit with its reason |
 
 mod file_content;
 pub(crate) mod limits;
-mod open_files;
+mod open_file_limit;
 mod withheld_names;
 
 use crate::settings::{LiveFolder, LiveFolderLocation};
@@ -25,8 +25,8 @@ use limits::{LIVE_COMPRESS_MAX_BYTES, LIVE_PATH_MAX_BYTES, SETTLED_AFTER_SECONDS
 use pinion_builder::{NameFilter, file_type};
 use pinion_engine::limits::ENCODE_MIN_BYTES;
 use pinion_http::date::UnixSeconds;
-use pinion_http::media::is_compressible;
-use pinion_http::target::{decode_path, escape, is_path_byte};
+use pinion_http::media_type::is_compressible;
+use pinion_http::request_target::{decode_path, escape, is_path_byte};
 use pinion_site::live_file::LiveFile;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
@@ -38,7 +38,7 @@ use std::sync::Arc;
 use withheld_names::{NameVerdict, WithheldNames};
 
 pub(crate) use file_content::{FileContent, range_boundary};
-pub(crate) use open_files::{OpenLiveFiles, live_files_max};
+pub(crate) use open_file_limit::{OpenLiveFiles, live_files_max};
 
 /// The name of the file that responds for a folder.
 pub(crate) const INDEX: &[u8] = b"index.html";

@@ -2,10 +2,10 @@
 //! them for a small container, and a test compares that table with the sum.
 
 use super::capacity::Capacity;
-use super::pending::{self, PENDING_MAX_BYTES};
+use super::pending_log_records::{self, PENDING_MAX_BYTES};
 use crate::access_log::{LOG_BYTES, RING_BYTES, WRITER_BYTES};
-use pinion_client::footprint::REQUEST_BYTES;
-use pinion_engine::footprint;
+use pinion_client::memory_footprint::REQUEST_BYTES;
+use pinion_engine::memory_footprint;
 use pinion_engine::server::Io;
 use pinion_gateway::limits::STORED_UPLOADS_MEMORY_MAX_BYTES;
 
@@ -42,7 +42,7 @@ impl Capacity {
         let heap_bytes: u64 = heap.iter().map(|(_, bytes)| bytes).sum();
         let slack_bytes = (heap_bytes - self.scripts.vm_bytes) / HEAP_SLACK_DIVISOR;
         let budget_bytes = self.buffer_bytes as usize / workers;
-        let of_worker = footprint::worker_mapped_bytes(io, budget_bytes) as u64;
+        let of_worker = memory_footprint::worker_mapped_bytes(io, budget_bytes) as u64;
         let mapped = [
             ("program", self.program_bytes()),
             ("stacks of other threads", self.threads * CONTROL_THREAD_BYTES),
@@ -64,32 +64,34 @@ impl Capacity {
     /// Returns the parts that lie in heaps, by name and in bytes.
     fn heap_parts(&self, workers: usize, io: Io) -> [(&'static str, u64); 14] {
         let scripts = &self.scripts;
-        let places = footprint::table_places(self.connections as usize, workers) as u64;
+        let places = memory_footprint::table_places(self.connections as usize, workers) as u64;
         let workers = workers as u64;
         let outgoing = if self.opens_connections { self.outgoing } else { 0 };
         // Every worker may once have had all of them, and its table does not shrink.
         let places = places + workers * outgoing;
-        let mut connection = footprint::connection_bytes(io);
-        let (mut of_worker, mut log_bytes) = (footprint::worker_bytes(io), 0);
+        let mut connection = memory_footprint::connection_bytes(io);
+        let (mut of_worker, mut log_bytes) = (memory_footprint::worker_bytes(io), 0);
         if self.logs > 0 {
             log_bytes += workers * (RING_BYTES + PENDING_MAX_BYTES) as u64;
             log_bytes += WRITER_BYTES as u64 + self.logs * LOG_BYTES as u64;
-            connection += pending::CONNECTION_BYTES;
+            connection += pending_log_records::CONNECTION_BYTES;
         }
         if self.quic {
-            of_worker += footprint::QUIC_WORKER_BYTES;
+            of_worker += memory_footprint::QUIC_WORKER_BYTES;
         }
-        let socket_bytes = self.datagram_sockets * footprint::QUIC_SOCKET_BYTES as u64;
+        let socket_bytes = self.datagram_sockets * memory_footprint::QUIC_SOCKET_BYTES as u64;
         if self.proxies {
-            connection += footprint::PROXY_ADDRESS_BYTES;
+            connection += memory_footprint::PROXY_ADDRESS_BYTES;
         }
         let secured = match (self.quic, self.tls) {
-            (true, _) => footprint::QUIC_CONNECTION_BYTES.max(footprint::TLS_CONNECTION_BYTES),
-            (_, true) => footprint::TLS_CONNECTION_BYTES,
+            (true, _) => {
+                memory_footprint::QUIC_CONNECTION_BYTES.max(memory_footprint::TLS_CONNECTION_BYTES)
+            }
+            (_, true) => memory_footprint::TLS_CONNECTION_BYTES,
             _ => 0,
         };
         let connection_bytes = places * connection as u64 + self.connections * secured as u64;
-        let request = footprint::TLS_OUTGOING_BYTES + REQUEST_BYTES;
+        let request = memory_footprint::TLS_OUTGOING_BYTES + REQUEST_BYTES;
         let uploads = if self.stores_uploads { STORED_UPLOADS_MEMORY_MAX_BYTES } else { 0 };
         [
             ("workers", workers * of_worker as u64 + socket_bytes),
@@ -114,7 +116,7 @@ impl Capacity {
 mod tests {
     use super::*;
     use crate::command_line::{self, ParsedCommand};
-    use crate::server::access::footprint::AccessFootprint;
+    use crate::server::access::access_memory_footprint::AccessFootprint;
     use crate::server::capacity::{Load, MemoryFit, default_workers};
     use crate::settings::{Serve, Settings};
     use pinion_lua::script_quotas::Allowance;

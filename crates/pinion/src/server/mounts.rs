@@ -1,14 +1,14 @@
 //! The parts of a site to which other servers, programs or the store respond, by their paths.
 
-use super::sent_folders::SentFolders;
+use super::sendfile_folders::SentFolders;
 use super::store::StoreMount;
 use crate::control::status::{self, UpstreamState};
 use crate::settings::{CgiMount, PythonMount};
+use pinion_gateway::fastcgi_scgi_variables::ProgramTarget;
 use pinion_gateway::path_prefix::{PathPrefix, PathSuffix};
-use pinion_gateway::program_forwarding::ProgramTarget;
 use pinion_gateway::script_location::{LocatedScript, ScriptFolder, ScriptLocation};
 use pinion_gateway::upstream_group::UpstreamGroup;
-use pinion_http::target::decode_path;
+use pinion_http::request_target::decode_path;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Sockets that a service manager has bound and passed to this process (sd_listen_fds(3)). The
 //! address `fd:NAME` takes those with this name, and `fd:N` the descriptor with this number.
 
-use crate::address::Address;
 use crate::failure::Failure;
-use crate::log_lines;
+use crate::listen_address::Address;
 use crate::settings::{Listen, ListenKind};
+use crate::warnings_and_notes;
 use pinion_engine::listener::PassedSocket;
 use pinion_engine::service_manager::{FIRST_DESCRIPTOR, take_descriptors};
 use std::ffi::OsString;
@@ -106,7 +106,7 @@ impl PassedSockets {
     /// Warns of sockets that no listener has taken, and closes them. Their clients would wait.
     pub(crate) fn report_unused(self) {
         for passed in self.sockets {
-            log_lines::warning(format_args!(
+            warnings_and_notes::warning(format_args!(
                 "the service manager has passed the socket {passed}, which no listener uses; its \
                  clients get no response"
             ));

@@ -3,16 +3,16 @@
 //!
 //! | Module | Does |
 //! |---|---|
-//! | [`folder_access`] | whether the user of PHP can read the scripts |
-//! | [`php_fpm`] | finds the program, and its version |
+//! | [`script_read_access`] | whether the user of PHP can read the scripts |
+//! | [`php_fpm_discovery`] | finds the program, and its version |
 //! | [`fpm_config`] | settings → the configuration of PHP-FPM; pure |
 //! | [`php_pools`] | which PHP-FPM each site has, at start and after each reload |
 //! | [`unrun_scripts`] | PHP scripts of a folder that nothing runs |
 //! | [`limits`] | the limits of all of them |
 
-mod folder_access;
 mod fpm_config;
 pub(crate) mod limits;
-mod php_fpm;
+mod php_fpm_discovery;
 pub(crate) mod php_pools;
+mod script_read_access;
 pub(crate) mod unrun_scripts;

@@ -3,7 +3,7 @@
 //! server that was killed is removed by the next one.
 
 use crate::failure::without_number;
-use crate::state::{self, PRIVATE};
+use crate::state_folder::{self, PRIVATE};
 use anyhow::anyhow;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, lstat, open};
 use rustix::process::geteuid;
@@ -81,8 +81,8 @@ impl Drop for PrivateFolder {
 }
 
 fn parent() -> PathBuf {
-    let service = state::service_folder("RUNTIME_DIRECTORY");
-    let session = || state::folder_of("XDG_RUNTIME_DIR");
+    let service = state_folder::service_folder("RUNTIME_DIRECTORY");
+    let session = || state_folder::folder_of("XDG_RUNTIME_DIR");
     let is_own =
         |folder: &PathBuf| folder.metadata().is_ok_and(|found| found.uid() == geteuid().as_raw());
     let found = service.filter(is_own).or_else(|| session().filter(is_own));

@@ -3,7 +3,7 @@
 
 use crate::settings::{ProgramFile, default_variables};
 use pinion_gateway::cgi::cgi_scripts::CgiScripts;
-use pinion_lua::programs::ProgramsUse;
+use pinion_lua::external_programs::ProgramsUse;
 use pinion_programs::supervisor::SupervisedProgram;
 use pinion_spawner::start_table::{ProgramStart, StartTable};
 use std::path::Path;
@@ -226,7 +226,7 @@ fn numbered(name: &str, number: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinion_lua::programs::Programs;
+    use pinion_lua::external_programs::Programs;
     use pinion_spawner::start_table::{Identity, ProgramKind};
 
     fn names(rows: &ProgramRows) -> Vec<String> {

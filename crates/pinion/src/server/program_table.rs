@@ -1,21 +1,21 @@
 //! The programs of all sites and of the configuration, as the spawner has them.
 
-use super::notifier::Notifier;
 use super::program_rows::ProgramRows;
+use super::sd_notify::Notifier;
 use super::site_programs::KeptPrograms;
 use crate::failure::Failure;
 use crate::settings::{CgiMount, ProgramFile};
 use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::{release_memory, stderr};
-use pinion_lua::programs::Programs;
+use pinion_lua::external_programs::Programs;
 use pinion_programs::signal_name;
-use pinion_programs::spawner_access::{SpawnerAccess, UnexpectedEnd};
+use pinion_programs::spawner_connections::{SpawnerAccess, UnexpectedEnd};
 use pinion_programs::supervisor::{ProgramStatus, SupervisedProgram};
 use pinion_programs::supervisor_link::{
     ProgramDescriptors, SupervisedPrograms, SupervisorInbox, SupervisorLink,
 };
-use pinion_spawner::spawner::{CgroupUse, ControlError, ForkError, Spawner};
+use pinion_spawner::spawner_handle::{CgroupUse, ControlError, ForkError, Spawner};
 use pinion_spawner::start_table::ProgramStart;
 use pinion_spawner::table_check::TableError;
 use rustix::process::geteuid;

@@ -9,7 +9,7 @@
 //! system releases the lock when the process ends for any reason: the next holder of the lock knows
 //! that the connections of that number are lost.
 
-use crate::state;
+use crate::state_folder;
 use pinion_engine::quic::config::QuicKeys;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -35,12 +35,12 @@ const FILE_BYTES: usize = KEY_BYTES + 2;
 /// # Errors
 /// One line that names the folder.
 pub(crate) fn kept(given_state: Option<&Path>) -> anyhow::Result<QuicKeys> {
-    let state = state::folder(given_state)?;
-    state::make(&state, state::PRIVATE)?;
+    let state = state_folder::folder(given_state)?;
+    state_folder::make(&state, state_folder::PRIVATE)?;
     let folder = state.join("quic");
-    state::make(&folder, state::PRIVATE)?;
+    state_folder::make(&folder, state_folder::PRIVATE)?;
     let cannot = || format!("cannot keep the keys of QUIC in {}", folder.display());
-    take(folder.clone()).map_err(|error| state::unusable(&cannot(), &error))
+    take(folder.clone()).map_err(|error| state_folder::unusable(&cannot(), &error))
 }
 
 /// Takes the keys and the next number.

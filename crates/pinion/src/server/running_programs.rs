@@ -12,14 +12,14 @@ use super::python::limits::{LIMITS_PAUSE, REPLACE_RETRY};
 use super::python::process_start::{StartOutcome, wait_until_ready};
 use super::python::python_apps::PythonApps;
 use super::python::running_app::{NewProcess, RunningApp};
-use super::reload::report_failure;
 use super::reload_report::Reports;
 use super::site_programs::{KeptPrograms, LeftPrograms, SitePrograms};
+use super::site_reload::report_failure;
 use crate::control::protocol::Message;
 use crate::control::status::PythonApplication;
 use crate::failure::Failure;
-use crate::log_lines;
 use crate::plan::PlannedSite;
+use crate::warnings_and_notes;
 use anyhow::anyhow;
 use pinion_engine::Poster;
 use pinion_engine::server::Control;
@@ -100,7 +100,7 @@ impl RunningPrograms {
             }
             // It is corrected while the server runs.
             Err(failure) if python.apps().iter().all(|app| app.is_watched()) => {
-                log_lines::warning(
+                warnings_and_notes::warning(
                     "Python applications are not served until the error is corrected (--dev)",
                 );
                 report_failure(failure, &Reports::default());
@@ -230,7 +230,7 @@ impl RunningPrograms {
         });
         if let Err(error) = watched {
             let folder = app.folder().display();
-            log_lines::warning(format_args!("cannot watch the code in {folder}: {error}"));
+            warnings_and_notes::warning(format_args!("cannot watch the code in {folder}: {error}"));
         }
     }
 

@@ -1,7 +1,7 @@
 //! The sockets and settings that a service manager such as systemd has passed to this process.
 
-use super::notifier::Notifier;
 use super::passed_sockets::PassedSockets;
+use super::sd_notify::Notifier;
 use super::watchdog;
 use crate::failure::Failure;
 use anyhow::Context as _;

@@ -1,26 +1,26 @@
 //! The sites of a running server, beside the workers: each is loaded, watched and swapped on its
 //! own. A new configuration removes sites, adds others, and leaves the rest alone.
 
-use super::generation::Generation;
-use super::loader::Loader;
 use super::mounts::{Mount, Mounts};
 use super::program_table::ProgramTable;
-use super::published::{Published, PublishedEntry, SiteId};
-use super::reload::{ReloadRound, Reloader, not_served, report_failure};
 use super::reload_report::Reports;
+use super::site_generation::Generation;
+use super::site_loader::Loader;
+use super::site_reload::{ReloadRound, Reloader, not_served, report_failure};
+use super::site_roster::{Published, PublishedEntry, SiteId};
 use super::watch::{Cause, PreparedWatch, Watching};
 use crate::access_log::OpenLogs;
 use crate::failure::Failure;
-use crate::log_lines;
 use crate::plan::PlannedSite;
+use crate::served_source::ServedSource;
 use crate::settings::{LogTarget, SiteSettings};
-use crate::source::ServedSource;
 use crate::terminal::counted;
+use crate::warnings_and_notes;
 use anyhow::Context as _;
 use pinion_engine::release_memory;
 use pinion_engine::server::Control;
-use pinion_lua::program::SiteProgram;
-use pinion_site::hosts::HostPattern;
+use pinion_lua::site_program::SiteProgram;
+use pinion_site::host_selection::HostPattern;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -152,13 +152,13 @@ fn report_failed_start(loader: &Loader, failure: Failure) {
 fn tell_trust(source: &ServedSource, settings: &SiteSettings) {
     let shown = source.path().display();
     if settings.lua.shows_errors {
-        log_lines::warning(format_args!(
+        warnings_and_notes::warning(format_args!(
             "{shown} is served with --dev: browsers on this machine, at localhost or an address of \
              it, see errors with lines of the source"
         ));
     }
     if settings.lua.allowance.is_unsafe {
-        log_lines::warning(format_args!(
+        warnings_and_notes::warning(format_args!(
             "{shown} is served with --lua-unsafe: its scripts can do all that this process can"
         ));
     }

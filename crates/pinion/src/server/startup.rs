@@ -1,32 +1,32 @@
 //! The first half of a start: everything that needs the main thread alone, a name in the file
 //! system or a privilege. The threads that it needs have ended when it returns. Its result is
-//! values; [`super::run`] opens no more files by name except for a reload.
+//! values; [`super::server_threads`] opens no more files by name except for a reload.
 
-use super::access::footprint::AccessFootprint;
+use super::access::access_memory_footprint::AccessFootprint;
 use super::capacity::{Capacity, Load, default_workers, raise_descriptors};
-use super::interrupt;
-use super::keys::ServerKeys;
 use super::listeners::{self, Bound, BoundQuic};
 use super::memory_limit::MemoryLimit;
 use super::passed_sockets::PassedSockets;
 use super::program_table::ProgramTable;
+use super::server_keys::ServerKeys;
 use super::service_manager::ServiceManager;
 use super::site_programs::SitePrograms;
 use super::sites::{LoadedSite, UnloadedSite};
 use super::socket_files::SocketFiles;
+use super::startup_interrupt;
 use super::tls::Tls;
 use crate::access_log::{LogHandle, OpenLogs};
 use crate::control::socket;
 use crate::failure::{Failure, without_number};
-use crate::log_lines;
 use crate::path_warnings;
 use crate::plan::{ConfigFile, PlannedSite, ServerPlan};
+use crate::served_source::ServedSource;
 use crate::settings::{self, LogTarget, Serve};
-use crate::source::ServedSource;
 use crate::terminal::counted;
+use crate::warnings_and_notes;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::backend::probe_uring;
-use pinion_engine::mapping;
+use pinion_engine::file_mapping;
 use pinion_engine::release_memory;
 use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
@@ -98,7 +98,7 @@ pub(crate) struct KitPrograms {
 /// One line that names the obstacle.
 pub(crate) fn prepare(plan: ServerPlan, mut manager: ServiceManager) -> Result<Kit, Failure> {
     plan.check_privileges()?;
-    plan.program_file_faults.iter().for_each(log_lines::warning);
+    plan.program_file_faults.iter().for_each(warnings_and_notes::warning);
     let ServerPlan { serve: mut settings, mut sites, programs, config, .. } = plan;
     let has_built = sites.iter().any(|site| matches!(site.source, ServedSource::Folder(_)));
     // Before anything is made for the listeners, such as a certificate.
@@ -110,7 +110,7 @@ pub(crate) fn prepare(plan: ServerPlan, mut manager: ServiceManager) -> Result<K
     let named = sites.iter().flat_map(|site| site.settings.script_access.programs());
     let cgi = sites.iter().flat_map(|site| site.settings.mounts.cgi());
     let table = ProgramTable::fork(of_sites.kept(&programs), named, cgi)?;
-    mapping::guard_lost_pages().context("cannot watch over mapped files")?;
+    file_mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let (descriptors, files) = (raise_descriptors(), SocketFiles::default());
     let keys = settings.encrypts().then(|| ServerKeys::of(&settings)).transpose()?;
     let tickets = keys.as_ref().map(|keys| &keys.tickets);
@@ -119,7 +119,7 @@ pub(crate) fn prepare(plan: ServerPlan, mut manager: ServiceManager) -> Result<K
     let most_workers = settings.workers.unwrap_or_else(|| default_workers(cores(), memory.bytes));
     let passed = std::mem::take(&mut manager.sockets);
     let open = || open(&settings, most_workers, sites, &table, (&files, passed), tickets);
-    let opened = interrupt::endable(&signals, &files, open)?;
+    let opened = startup_interrupt::endable(&signals, &files, open)?;
     let OpenedParts { io, logs, log, tls, listeners, mut quic, control, sites } = opened;
     let what = in_words(&settings, &sites, config.as_ref());
     let scripts = sites.iter().filter_map(|site| site.first.program());
@@ -245,7 +245,7 @@ fn load_all(unloaded: Vec<UnloadedSite>, logs: &OpenLogs) -> Result<Vec<LoadedSi
 fn warn_of_paths(settings: &Serve, sites: &[UnloadedSite]) {
     let webroot = settings.tls.acme_webroot.as_deref();
     if let Some(warning) = webroot.and_then(path_warnings::of_acme_webroot) {
-        log_lines::warning(format_args!("--acme-webroot: {warning}"));
+        warnings_and_notes::warning(format_args!("--acme-webroot: {warning}"));
     }
     let of_sites = sites.iter().filter_map(UnloadedSite::access_log);
     let mut logs: Vec<&LogTarget> = settings.access_log.iter().chain(of_sites).collect();
@@ -254,12 +254,12 @@ fn warn_of_paths(settings: &Serve, sites: &[UnloadedSite]) {
     for log in logs {
         let sources = sites.iter().map(UnloadedSite::source);
         if let Some(warning) = path_warnings::of_log(log, sources) {
-            log_lines::warning(warning);
+            warnings_and_notes::warning(warning);
         }
     }
     let mounts = sites.iter().flat_map(|site| site.mounts().all());
     for warning in mounts.flat_map(path_warnings::of_no_exec) {
-        log_lines::warning(format_args!("no-exec: {warning}"));
+        warnings_and_notes::warning(format_args!("no-exec: {warning}"));
     }
 }
 
@@ -275,7 +275,9 @@ fn choose_io(asked: settings::Io, workers: usize) -> Result<Io, Failure> {
             Err(anyhow!("io_uring is not available ({reason}); use --io auto or --io epoll").into())
         }
         (Err(reason), _) => {
-            log_lines::note(format_args!("io_uring is not available ({reason}), using epoll"));
+            warnings_and_notes::note(format_args!(
+                "io_uring is not available ({reason}), using epoll"
+            ));
             Ok(Io::Epoll)
         }
     }

@@ -2,15 +2,16 @@
 //! at the end.
 //!
 //! Workers count for themselves ([`Counts`]): no two write to the same cache line. The resource use
-//! of the process comes from the kernel ([`usage`]), by the thread of the figures alone.
+//! of the process comes from the kernel ([`resource_usage`]), by the thread of the figures alone.
 
-mod usage;
+mod resource_usage;
 
 use super::latency::{self, Times};
 use crate::control::status;
 use crate::terminal::{count, counted, size};
 use pinion_engine::server::Control;
 use pinion_engine::stderr;
+use resource_usage::Usage;
 use std::fmt::Write as _;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +19,6 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use usage::Usage;
 
 /// The responses of one worker, counted. Only the worker writes; the thread of the figures reads.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use super::capacity::Capacity;
 use super::program_table::ProgramTable;
-use super::published::Published;
 use super::running_programs::RunningPrograms;
+use super::site_roster::Published;
 use super::stats::{self, Tally};
 use super::tls::ServedCertificates;
 use crate::control::status::{
@@ -11,7 +11,7 @@ use crate::control::status::{
     StoreUse, SupervisedProgram, Workers,
 };
 use crate::terminal::shown;
-use crate::{calendar, document};
+use crate::{json_failure_document, timestamp_format};
 use pinion_engine::server::{Control, Io};
 use pinion_programs::supervisor::{ProgramPhase, ProgramStatus};
 use pinion_programs::supervisor_link::SupervisorLink;
@@ -59,9 +59,9 @@ impl StatusSource {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             state,
-            started: calendar::rfc3339(calendar::unix_seconds(started_at)),
+            started: timestamp_format::rfc3339(timestamp_format::unix_seconds(started_at)),
             uptime_seconds: started.elapsed().as_secs(),
-            configuration: self.configuration.as_deref().map(document::text),
+            configuration: self.configuration.as_deref().map(json_failure_document::text),
             last_reload_error: None,
             listeners: self.listeners.clone(),
             workers: Workers { count: workers as u64, io: io_name(io).to_owned() },
@@ -95,16 +95,16 @@ impl StatusSource {
     }
 
     fn certificates(&self) -> Vec<Certificate> {
-        let now = calendar::unix_seconds(SystemTime::now());
+        let now = timestamp_format::unix_seconds(SystemTime::now());
         let served = self.certificates.as_ref().map(|served| served.all()).unwrap_or_default();
         let certificate = |(files, certificate): (
             crate::settings::CertificateFiles,
             pinion_engine::tls::certificate::Certificate,
         )| {
             Certificate {
-                file: document::text(&files.cert),
+                file: json_failure_document::text(&files.cert),
                 names: certificate.names().iter().map(ToString::to_string).collect(),
-                not_after: calendar::rfc3339(certificate.not_after()),
+                not_after: timestamp_format::rfc3339(certificate.not_after()),
                 days_left: (certificate.not_after() - now).div_euclid(SECONDS_PER_DAY),
             }
         };
@@ -146,7 +146,7 @@ fn supervised(supervisor: &SupervisorLink) -> Vec<SupervisedProgram> {
         SupervisedProgram {
             name: program.name.to_string(),
             state,
-            since: calendar::rfc3339(calendar::unix_seconds(since)),
+            since: timestamp_format::rfc3339(timestamp_format::unix_seconds(since)),
             pid: program.pid,
             restarts: program.restarts,
             restart_in_ms,

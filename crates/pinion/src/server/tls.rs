@@ -5,19 +5,19 @@ mod certificate_reloader;
 
 use crate::certificate_files::{client_authorities, is_named, redirect_host, shown};
 use crate::failure::Failure;
-use crate::log_lines;
 use crate::self_signed;
 use crate::settings::{
     CanonicalHost, CertificateFiles, Certificates, Listen, ListenKind, SelfSignedKey, Serve,
 };
+use crate::warnings_and_notes;
 use pinion_engine::tls::TlsConfig;
 use pinion_engine::tls::certificate::Certificate;
-use pinion_engine::tls::resolver::CertificateStore;
+use pinion_engine::tls::certificate_resolver::CertificateStore;
 use pinion_engine::tls::tickets::Tickets;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::look::Look;
+use super::path_state::Look;
 use super::reload_report::Reports;
 use crate::control::protocol::Message;
 use certificate_reloader::look_at;
@@ -159,7 +159,7 @@ fn warn_of_unnamed<'c>(
     certificates: impl Iterator<Item = &'c Certificate>,
 ) {
     if !is_named(host, certificates) {
-        log_lines::warning(format_args!(
+        warnings_and_notes::warning(format_args!(
             "redirects lead to {host} (--canonical-host), which no certificate names; browsers \
              refuse it"
         ));

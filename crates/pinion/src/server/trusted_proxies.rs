@@ -1,11 +1,11 @@
 //! Proxies that terminate TLS and that name their clients.
 
-use crate::network::Network;
+use crate::cidr_network::Network;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::settings::ProxySources;
-use pinion_http::client_identity::{ClientField, ClientIdentity, ClientIdentityError, identify};
-use pinion_http::request::RequestHead;
-use pinion_http::target::Scheme;
+use pinion_http::forwarded_client::{ClientField, ClientIdentity, ClientIdentityError, identify};
+use pinion_http::request_head::RequestHead;
+use pinion_http::request_target::Scheme;
 use std::net::SocketAddr;
 
 /// The trusted proxies, and the fields that are trusted.

@@ -9,24 +9,23 @@
 //!
 //! Password files are looked at as well: they belong to the site, wherever they are.
 //!
-//! Each build reports the links that it has met, and they are watched from then on ([`scope`]).
-//! Notices about files that a build leaves out are dropped: a log that is written into the folder
-//! must not have it built for every request.
+//! Each build reports the links that it has met, and they are watched from then on
+//! ([`watched_tree`]). Notices about files that a build leaves out are dropped: a log that is
+//! written into the folder must not have it built for every request.
 
-mod presence;
-mod scope;
+mod path_presence;
+mod watched_tree;
 
-use super::look::{Look, look};
+use super::path_state::{Look, look};
 use crate::build_options;
 use crate::failure::{Failure, without_number};
-use crate::log_lines;
 use crate::panics;
+use crate::served_source::ServedSource;
 use crate::settings::BuildSettings;
-use crate::source::ServedSource;
+use crate::warnings_and_notes;
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use path_presence::{Presence, WatchedKind};
 use pinion_builder::{NameFilter, Progress, WalkedSite};
-use presence::{Presence, WatchedKind};
-use scope::{Scope, Watches};
 use std::collections::BTreeMap;
 use std::io;
 use std::mem;
@@ -35,6 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
+use watched_tree::{Scope, Watches};
 
 /// Quiet for this long means the burst is over: generators of sites pause for less between two
 /// files.
@@ -156,7 +156,7 @@ impl PreparedWatch {
         let watch = move || {
             let ended = catch_unwind(AssertUnwindSafe(|| running.run()));
             if ended.is_err() {
-                log_lines::warning(format_args!(
+                warnings_and_notes::warning(format_args!(
                     "{shown} is not watched any more; SIGHUP reloads it"
                 ));
             }
@@ -393,7 +393,7 @@ impl Running {
     fn arm_or_tell(&mut self) {
         if let Err(error) = self.arm() {
             let path = self.target.path().display();
-            log_lines::warning(format_args!(
+            warnings_and_notes::warning(format_args!(
                 "cannot watch {path}: {error}; SIGHUP loads what has changed there"
             ));
         }

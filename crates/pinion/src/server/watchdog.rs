@@ -3,8 +3,8 @@
 //! only when every worker has made a pass since it was asked. It exists only where a manager asks
 //! for it.
 
-use super::notifier::Notifier;
-use crate::log_lines;
+use super::sd_notify::Notifier;
+use crate::warnings_and_notes;
 use pinion_engine::server::Control;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -67,7 +67,7 @@ fn wait_for_workers(interval: Duration, control: &Control, notifier: &Notifier) 
         let status = format!("worker {first} has not responded for {seconds:.1} s");
         notifier.silent(&status);
         if reports == 0 {
-            log_lines::warning(format_args!(
+            warnings_and_notes::warning(format_args!(
                 "{status}; the service manager restarts the server unless it does (WatchdogSec=)"
             ));
         }

@@ -5,7 +5,7 @@ use crate::build_options;
 use crate::failure::Failure;
 use crate::settings::BuildSettings;
 use pinion_builder::{NameFilter, SiteLayout};
-use pinion_jobs::folders::FolderAt;
+use pinion_jobs::confined_folders::FolderAt;
 use std::path::{Path, PathBuf};
 
 /// Refuses folders that scripts may write to and that a build of `site` reads; the site has these

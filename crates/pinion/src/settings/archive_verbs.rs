@@ -3,8 +3,8 @@
 use super::build::{CONTENT_FLAGS, content, output};
 use super::{BuildSettings, operand, path};
 use crate::failure::Failure;
-use crate::source::CONFIGURATION;
-use crate::written::Low;
+use crate::raw_settings::Low;
+use crate::served_source::CONFIGURATION;
 use std::path::{Path, PathBuf};
 
 /// `pinion diff`.

@@ -1,9 +1,9 @@
 //! The settings of `pinion build`, and of the conversion of a folder to an archive for any verb.
 
 use super::{choice, field_value, number, operand, path, paths, read, row, single};
+use crate::directive_value_parsers;
 use crate::failure::Failure;
-use crate::values;
-use crate::written::Low;
+use crate::raw_settings::Low;
 use pinion_builder::{CodingEffort, CodingLevel, CodingsFor};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -174,7 +174,7 @@ pub(super) fn content(low: &Low) -> Result<BuildSettings, Failure> {
     let (codings, level) = codings(low)?;
     let mut codings_for = Vec::new();
     for text in low.values("codings-for") {
-        let rule = |text: &str| values::codings_for(text, level);
+        let rule = |text: &str| directive_value_parsers::codings_for(text, level);
         codings_for.push(read(row("codings-for"), text, rule)?);
     }
     Ok(BuildSettings {
@@ -210,7 +210,7 @@ fn globs(low: &Low, name: &'static str) -> Result<Vec<String>, Failure> {
 
 /// Reads the codings that were asked for, and the level of those that are named without one.
 fn codings(low: &Low) -> Result<(Option<Vec<CodingLevel>>, CodingEffort), Failure> {
-    let named = single(low, "codings", values::codings)?;
+    let named = single(low, "codings", directive_value_parsers::codings)?;
     let level = match choice(low, "level")? {
         "fast" => Some(CodingEffort::Fast),
         "max" => Some(CodingEffort::Max),

@@ -4,8 +4,8 @@ use super::mount::mount;
 use super::row;
 use crate::directives::Kind;
 use crate::failure::Failure;
+use crate::raw_settings::Low;
 use crate::server::mounts::{Mount, MountPath};
-use crate::written::Low;
 use std::ffi::OsStr;
 use std::path::{PathBuf, absolute};
 

@@ -2,7 +2,7 @@
 
 use super::{ScriptAccess, number, operand};
 use crate::failure::Failure;
-use crate::written::Low;
+use crate::raw_settings::Low;
 use pinion_client::address_policy::PrivateAddresses;
 use pinion_lua::script_quotas::Allowance;
 use std::ffi::OsString;

@@ -1,22 +1,22 @@
 //! A part of a site that other servers respond to, as its `[[site.mount]]` says. The keys about
-//! FastCGI and SCGI are read by `mount_program`.
+//! FastCGI and SCGI are read by `mount_fastcgi_scgi`.
 
-use super::sent_folder::sent_folders;
-use super::{mount_cgi, mount_program, mount_python, row};
+use super::sendfile_folder::sent_folders;
+use super::{mount_cgi, mount_fastcgi_scgi, mount_python, row};
+use crate::directive_value_parsers;
 use crate::directives::{self, Default};
+use crate::raw_settings::Low;
 use crate::regular_file;
 use crate::server::mounts::{Mount, MountPath};
-use crate::values;
-use crate::written::Low;
 use pinion_client::client_tls::{ServerAuthorities, ServerTrust};
 use pinion_gateway::field_changes::{ChangedMessage, FieldChanges, check_changed_field};
 use pinion_gateway::path_prefix::PathRewrite;
-use pinion_gateway::sent_files::FILE_FIELDS;
 use pinion_gateway::server_health::{HealthThresholds, PassiveChecks};
 use pinion_gateway::upstream::Upstream;
 use pinion_gateway::upstream_group::{
     ActiveChecks, AttemptLimits, PassedFields, UpstreamGroup, UpstreamGroupError, UpstreamOptions,
 };
+use pinion_gateway::x_sendfile::FILE_FIELDS;
 use std::fmt;
 use std::path::Path;
 
@@ -62,7 +62,7 @@ pub(crate) fn mount(low: &Low) -> Result<Mount, MountFault> {
 /// The key that is wrong.
 pub(crate) fn mount_with(low: &Low, change: impl Fn(&mut Upstream)) -> Result<Mount, MountFault> {
     let path = value(low, "mount-path", MountPath::parse)?;
-    let servers = mount_program::servers(low)?;
+    let servers = mount_fastcgi_scgi::servers(low)?;
     if servers == "mount-store" {
         return of_store(low, path);
     }
@@ -77,9 +77,9 @@ pub(crate) fn mount_with(low: &Low, change: impl Fn(&mut Upstream)) -> Result<Mo
         return Ok(Mount::of_application(path, application));
     }
     mount_python::refuse_without_application(low)?;
-    let program = mount_program::options(low, servers, &path)?;
+    let program = mount_fastcgi_scgi::options(low, servers, &path)?;
     let options = UpstreamOptions {
-        balance: value(low, "mount-balance", values::balance)?,
+        balance: value(low, "mount-balance", directive_value_parsers::balance)?,
         passive: PassiveChecks {
             max_fails: number(low, "mount-max-fails")? as u32,
             fail_timeout_ms: number(low, "mount-fail-timeout")? * 1000,
@@ -98,12 +98,12 @@ pub(crate) fn mount_with(low: &Low, change: impl Fn(&mut Upstream)) -> Result<Mo
         },
         sends_files: sent.is_some(),
         stored_upload_max_bytes: stored_upload_max_bytes(low, program.is_some())?,
-        unknown_length_max_bytes: value(low, "mount-buffer-limit", values::size)?,
+        unknown_length_max_bytes: value(low, "mount-buffer-limit", directive_value_parsers::size)?,
         program,
     };
     let mut upstreams = match servers {
         "mount-proxy" => upstreams(low)?,
-        _ => mount_program::upstreams(low)?,
+        _ => mount_fastcgi_scgi::upstreams(low)?,
     };
     if let Some(wrong) = without_tls(low, &upstreams) {
         return Err(wrong);
@@ -138,13 +138,13 @@ fn upstreams(low: &Low) -> Result<Vec<Upstream>, MountFault> {
     let timeout_ms = number(low, "mount-timeout")? * 1000;
     let trust = trust(low)?;
     let name = optional(low, "mount-tls-name", |text| Ok(text.to_owned()))?;
-    let host = optional(low, "mount-host", values::upstream_host)?;
+    let host = optional(low, "mount-host", directive_value_parsers::upstream_host)?;
     let upstream = |(number, text): (usize, &str)| {
         let at = |message: String| MountFault {
             value: number,
             ..MountFault::new("mount-proxy", message)
         };
-        let mut upstream = values::upstream(text).map_err(at)?;
+        let mut upstream = directive_value_parsers::upstream(text).map_err(at)?;
         upstream.timeout_ms = timeout_ms;
         if let Some(host) = &host {
             upstream.host = host.clone();
@@ -159,7 +159,7 @@ fn upstreams(low: &Low) -> Result<Vec<Upstream>, MountFault> {
 fn trust(low: &Low) -> Result<ServerTrust, MountFault> {
     let mut pins = Vec::new();
     for text in texts(low, "mount-tls-pin") {
-        let pin = values::certificate_pin(text);
+        let pin = directive_value_parsers::certificate_pin(text);
         pins.push(pin.map_err(|error| MountFault::new("mount-tls-pin", error))?);
     }
     let Some(path) = low.values("mount-tls-ca").next().map(Path::new) else {
@@ -192,7 +192,7 @@ fn without_tls(low: &Low, upstreams: &[Upstream]) -> Option<MountFault> {
 }
 
 fn active_checks(low: &Low) -> Result<Option<ActiveChecks>, MountFault> {
-    let Some(path) = optional(low, "mount-health-path", values::url_path)? else {
+    let Some(path) = optional(low, "mount-health-path", directive_value_parsers::url_path)? else {
         let rows = [
             "mount-health-interval",
             "mount-health-timeout",
@@ -217,7 +217,9 @@ fn active_checks(low: &Low) -> Result<Option<ActiveChecks>, MountFault> {
 
 fn rewrite(low: &Low, path: &MountPath) -> Result<Option<PathRewrite>, MountFault> {
     let row = "mount-upstream-path";
-    let Some(upstream) = optional(low, row, values::url_path)? else { return Ok(None) };
+    let Some(upstream) = optional(low, row, directive_value_parsers::url_path)? else {
+        return Ok(None);
+    };
     let MountPath::Prefix(prefix) = path else {
         let message = "takes the place of a path, and the mount has an extension; leave it out";
         return Err(MountFault::new(row, message));
@@ -245,7 +247,7 @@ pub(super) fn field_changes(
     let mut names: Vec<&str> = Vec::new();
     for (value, text) in texts(low, set).enumerate() {
         let at = |error: String| MountFault { value, ..MountFault::new(set, error) };
-        let (name, content) = values::header(text).map_err(at)?;
+        let (name, content) = directive_value_parsers::header(text).map_err(at)?;
         check(set, value, name)?;
         names.push(name);
         changes.set(name, content);
@@ -267,7 +269,7 @@ pub(super) fn field_changes(
 fn stored_upload_max_bytes(low: &Low, is_program: bool) -> Result<Option<u64>, MountFault> {
     let row = "mount-buffer-limit";
     if switch(low, "mount-buffer-uploads") == Some(true) {
-        return value(low, row, values::size).map(Some);
+        return value(low, row, directive_value_parsers::size).map(Some);
     }
     if low.given(row) && !is_program {
         return Err(MountFault::new(row, "has no effect without buffer-uploads = true; add it"));
@@ -314,5 +316,5 @@ pub(super) fn value<T>(
 }
 
 pub(super) fn number(low: &Low, name: &'static str) -> Result<u64, MountFault> {
-    value(low, name, |text| values::number(&row(name).kind, text))
+    value(low, name, |text| directive_value_parsers::number(&row(name).kind, text))
 }

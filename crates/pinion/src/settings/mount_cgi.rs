@@ -2,10 +2,10 @@
 
 use super::mount::{MountFault, field_changes, has_value, number, optional, switch, texts, value};
 use super::{default_variables, row};
+use crate::directive_value_parsers;
 use crate::directives;
+use crate::raw_settings::Low;
 use crate::server::mounts::MountPath;
-use crate::values;
-use crate::written::Low;
 use pinion_gateway::cgi::cgi_scripts::{CgiScripts, ContentStorage};
 use pinion_gateway::field_changes::ChangedMessage;
 use pinion_gateway::path_prefix::PathPrefix;
@@ -126,7 +126,7 @@ pub(super) fn scripts(low: &Low, path: &MountPath) -> Result<CgiMount, MountFaul
         Some(true) => ContentStorage::Always,
         Some(false) => ContentStorage::Never,
     };
-    scripts.stored_max_bytes = value(low, "mount-buffer-limit", values::size)?;
+    scripts.stored_max_bytes = value(low, "mount-buffer-limit", directive_value_parsers::size)?;
     scripts.response_fields = field_changes(low, ChangedMessage::Response)?;
     scripts.sends_files = low.given("mount-send-files");
     scripts.passed_fields = PassedFields {
@@ -204,7 +204,7 @@ fn environment(low: &Low, has_root: bool) -> Result<Vec<(OsString, OsString)>, M
     let mut variables = default_variables(has_root);
     for (value, text) in texts(low, row).enumerate() {
         let at = |message| MountFault { value, ..MountFault::new(row, message) };
-        let (name, text) = values::variable(text).map_err(at)?;
+        let (name, text) = directive_value_parsers::variable(text).map_err(at)?;
         variables.retain(|(known, _)| known != name);
         variables.push((name.into(), text.into()));
     }

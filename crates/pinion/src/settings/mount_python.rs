@@ -2,10 +2,10 @@
 
 use super::default_variables;
 use super::mount::{MountFault, field_changes, has_value, number, optional, texts, value};
+use crate::directive_value_parsers;
 use crate::directives;
+use crate::raw_settings::Low;
 use crate::server::mounts::MountPath;
-use crate::values;
-use crate::written::Low;
 use pinion_gateway::field_changes::{ChangedMessage, FieldChanges};
 use pinion_gateway::path_prefix::PathPrefix;
 use pinion_gateway::python::python_app::{PythonApp, PythonInterface};
@@ -155,12 +155,12 @@ pub(super) fn application(
         processes: number(low, "mount-python-processes")? as usize,
         threads: number(low, "mount-python-threads")? as usize,
         limits: process_limits(low)?,
-        nice: optional(low, "mount-python-nice", values::nice)?,
+        nice: optional(low, "mount-python-nice", directive_value_parsers::nice)?,
         identity: identity(low)?,
         environment: environment(low)?,
         prefix: PathPrefix::new(prefix.as_str()),
         timeout_ms: number(low, "mount-timeout")? * 1000,
-        stored_max_bytes: value(low, "mount-buffer-limit", values::size)?,
+        stored_max_bytes: value(low, "mount-buffer-limit", directive_value_parsers::size)?,
         response_fields: field_changes(low, ChangedMessage::Response)?,
         passed_fields: PassedFields {
             alt_svc: has_value(low, "mount-pass-response-headers", "Alt-Svc"),
@@ -192,12 +192,13 @@ impl PythonSettings {
 }
 
 fn process_limits(low: &Low) -> Result<ProcessLimits, MountFault> {
-    let number =
-        |row: &'static str| optional(low, row, |text| values::number(&super::row(row).kind, text));
+    let number = |row: &'static str| {
+        optional(low, row, |text| directive_value_parsers::number(&super::row(row).kind, text))
+    };
     Ok(ProcessLimits {
         requests: number("mount-python-max-requests")?,
         lifetime_seconds: number("mount-python-max-lifetime")?,
-        memory_bytes: optional(low, "mount-python-max-memory", values::size)?,
+        memory_bytes: optional(low, "mount-python-max-memory", directive_value_parsers::size)?,
     })
 }
 
@@ -233,7 +234,7 @@ fn environment(low: &Low) -> Result<Vec<(OsString, OsString)>, MountFault> {
     let mut variables = default_variables(false);
     for (value, text) in texts(low, row).enumerate() {
         let at = |message| MountFault { value, ..MountFault::new(row, message) };
-        let (name, text) = values::variable(text).map_err(at)?;
+        let (name, text) = directive_value_parsers::variable(text).map_err(at)?;
         variables.retain(|(known, _)| known != name);
         variables.push((name.into(), text.into()));
     }

@@ -1,12 +1,12 @@
 //! PHP of a site: whether the server starts it, and how.
 
 use super::{mount_with, number, path, read, row, single};
+use crate::directive_value_parsers;
 use crate::failure::Failure;
+use crate::raw_settings::Low;
+use crate::served_source::ServedSource;
 use crate::server::mounts::{Mount, Mounts};
 use crate::server::php::limits::UPLOAD_LIMIT_MIN_BYTES;
-use crate::source::ServedSource;
-use crate::values;
-use crate::written::Low;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf, absolute};
 
@@ -93,7 +93,8 @@ impl PhpSettings {
             texts.collect::<Result<Vec<OsString>, Failure>>()
         };
         let (no_exec, sent) = (all("no-exec")?, all("php-send-files")?);
-        let upload_max_bytes = single(low, "php-upload-limit", values::size)?.unwrap_or_default();
+        let upload_max_bytes =
+            single(low, "php-upload-limit", directive_value_parsers::size)?.unwrap_or_default();
         if upload_max_bytes < UPLOAD_LIMIT_MIN_BYTES {
             return Err(Failure::usage(format!(
                 "--php-upload-limit: {upload_max_bytes} means bytes, too few for a form; write \

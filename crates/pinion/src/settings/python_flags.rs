@@ -5,8 +5,8 @@ use super::mount_python::application;
 use super::row;
 use crate::directives::Kind;
 use crate::failure::Failure;
+use crate::raw_settings::Low;
 use crate::server::mounts::{Mount, MountPath};
-use crate::written::Low;
 use pinion_python::command_line::Interface;
 
 /// The application of a path that was given to `pinion serve`: it is asked itself whether it is

@@ -4,9 +4,9 @@
 use super::python_flags::FOUND_APPLICATION;
 use super::{SiteSettings, optional};
 use crate::failure::Failure;
-use crate::log_lines;
-use crate::server::python::django::DjangoFolders;
-use crate::written::Low;
+use crate::raw_settings::Low;
+use crate::server::python::django_settings::DjangoFolders;
+use crate::warnings_and_notes;
 use anyhow::anyhow;
 use std::ffi::OsString;
 use std::fs;
@@ -81,7 +81,7 @@ fn find_django(folder: &Path, low: &mut Low) -> Result<(), Failure> {
                 "static" => "; make it with `python manage.py collectstatic`",
                 _ => "",
             };
-            log_lines::note(format_args!(
+            warnings_and_notes::note(format_args!(
                 "the {what} files of the Django project are not served: there is no folder \
                  {path}{advice}"
             ));
@@ -94,7 +94,7 @@ fn find_django(folder: &Path, low: &mut Low) -> Result<(), Failure> {
         low.set("live", live);
     }
     let files = if words.is_empty() { "no files".to_owned() } else { words.join(", ") };
-    log_lines::note(format_args!("Django project: {flag} {application}, {files}"));
+    warnings_and_notes::note(format_args!("Django project: {flag} {application}, {files}"));
     Ok(())
 }
 

@@ -2,9 +2,9 @@
 
 use super::{number, operand, path};
 use crate::failure::Failure;
+use crate::raw_settings::Low;
 use crate::releases::release_location::ReleaseLocation;
 use crate::releases::release_switch::Back;
-use crate::written::Low;
 use std::path::PathBuf;
 
 /// `pinion publish`.

@@ -1,18 +1,18 @@
 //! The access of the Lua scripts of a site to things outside of it: other servers, and secrets.
 
 use super::{read, row};
+use crate::directive_value_parsers;
 use crate::failure::Failure;
+use crate::raw_settings::Low;
 use crate::regular_file;
 use crate::server::program_table::ProgramTable;
-use crate::values;
-use crate::written::Low;
 use pinion_client::address_policy::{AddressPolicy, PrivateAddresses};
 use pinion_client::certificate_pin::CertificatePin;
 use pinion_client::client_tls::{ServerAuthorities, ServerTrust};
 use pinion_client::ip_network::IpNetwork;
 use pinion_lua::fetch_client::FetchSettings;
 use pinion_lua::secrets::Secrets;
-use pinion_lua::site::ScriptSite;
+use pinion_lua::shared_site_state::ScriptSite;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
@@ -61,10 +61,18 @@ impl ScriptAccess {
         let all = |name: &'static str| low.values(name);
         let mut access = Self { private, ..Self::default() };
         for text in all("fetch-network") {
-            access.networks.push(read(row("fetch-network"), text, values::ip_network)?);
+            access.networks.push(read(
+                row("fetch-network"),
+                text,
+                directive_value_parsers::ip_network,
+            )?);
         }
         for text in all("fetch-pin") {
-            access.pins.push(read(row("fetch-pin"), text, values::certificate_pin)?);
+            access.pins.push(read(
+                row("fetch-pin"),
+                text,
+                directive_value_parsers::certificate_pin,
+            )?);
         }
         access.sockets = paths(low, "fetch-socket")?;
         access.authorities = paths(low, "fetch-ca")?.pop();
@@ -74,7 +82,7 @@ impl ScriptAccess {
             ));
         }
         for text in all("secret") {
-            let secret = read(row("secret"), text, values::secret)?;
+            let secret = read(row("secret"), text, directive_value_parsers::secret)?;
             if access.secrets.iter().any(|other| other.name == secret.name) {
                 let name = secret.name;
                 return Err(Failure::usage(format!("--secret: {name:?} is given twice")));
@@ -82,7 +90,7 @@ impl ScriptAccess {
             access.secrets.push(secret);
         }
         for text in all("lua-program") {
-            let program = read(row("lua-program"), text, values::lua_program)?;
+            let program = read(row("lua-program"), text, directive_value_parsers::lua_program)?;
             if access.programs.iter().any(|other| other.name == program.name) {
                 let name = program.name;
                 return Err(Failure::usage(format!("--lua-program: {name:?} is given twice")));

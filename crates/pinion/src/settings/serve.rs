@@ -8,21 +8,22 @@ use super::store::StoreSettings;
 use super::{
     BuildSettings, CONTENT_FLAGS, Listen, ListenKind, LiveFolder, LuaSettings, MountFault,
     PHP_ROWS, PhpSettings, ScriptAccess, SiteAccess, TlsSettings, choice, field_value,
-    live_folders, mount, networks, number, optional, path, path_or_stdout, read, row, single, tls,
+    listeners_and_tls, live_folders, mount, networks, number, optional, path, path_or_stdout, read,
+    row, single,
 };
-use crate::directives::file::Table;
+use crate::directive_value_parsers;
+use crate::directives::config_file_tables::Table;
 use crate::failure::Failure;
+use crate::raw_settings::Low;
+use crate::served_source::ServedSource;
 use crate::server::mounts::{Mount, Mounts};
 use crate::server::trusted_proxies::TrustedProxies;
-use crate::source::ServedSource;
-use crate::values;
-use crate::written::Low;
 use pinion_client::address_policy::PrivateAddresses;
 use pinion_gateway::limits::UPSTREAM_TIMEOUT_MS;
 use pinion_gateway::upstream_group::UpstreamGroup;
-use pinion_http::client_identity::ClientField;
-use pinion_jobs::folders::FolderAt;
-use pinion_site::hosts::HostPattern;
+use pinion_http::forwarded_client::ClientField;
+use pinion_jobs::confined_folders::FolderAt;
+use pinion_site::host_selection::HostPattern;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -220,11 +221,11 @@ impl Serve {
     ) -> Result<Self, Failure> {
         let mut listen = Vec::new();
         for low in listeners {
-            listen.extend(tls::listeners(low)?);
+            listen.extend(listeners_and_tls::listeners(low)?);
         }
         let is_unwritten = listen.iter().all(|listen| listen.kind.is_store());
         if is_unwritten && content == ServedContent::Sites {
-            listen.push(tls::unwritten_listener(low)?);
+            listen.push(listeners_and_tls::unwritten_listener(low)?);
         }
         Ok(Self {
             store: StoreSettings::from_low(low, &listen)?,
@@ -317,12 +318,13 @@ impl fmt::Display for LogTarget {
 }
 
 fn health_check(low: &Low) -> Result<Option<HealthCheck>, Failure> {
-    let path = single(low, "health", values::url_path)?;
+    let path = single(low, "health", directive_value_parsers::url_path)?;
     Ok(path.map(|path| HealthCheck { path, is_logged: !low.given("no-health-log") }))
 }
 
 fn client_field(low: &Low) -> Result<ClientField, Failure> {
-    let name = single(low, "client-ip-header", values::field_name)?.unwrap_or_default();
+    let name =
+        single(low, "client-ip-header", directive_value_parsers::field_name)?.unwrap_or_default();
     Ok(ClientField::named(name.as_bytes()))
 }
 
@@ -363,7 +365,7 @@ impl SiteSettings {
     pub(crate) fn from_low(low: &Low) -> Result<Self, Failure> {
         let mut hosts = Vec::new();
         for text in low.values("hosts") {
-            hosts.push(read(row("hosts"), text, values::host)?);
+            hosts.push(read(row("hosts"), text, directive_value_parsers::host)?);
         }
         let names = hosts.iter().map(HostPattern::to_string).collect();
         let mounts = mounts(low)?;
@@ -495,7 +497,7 @@ fn live_folders_of(low: &Low) -> Result<Vec<LiveFolder>, Failure> {
 fn lua_folders(low: &Low) -> Result<Vec<FolderAt>, Failure> {
     let mut folders: Vec<FolderAt> = Vec::new();
     for text in low.values("lua-folder") {
-        let folder = read(row("lua-folder"), text, values::lua_folder)?;
+        let folder = read(row("lua-folder"), text, directive_value_parsers::lua_folder)?;
         if folders.iter().any(|other| other.name == folder.name) {
             let name = folder.name;
             return Err(Failure::usage(format!("--lua-folder: {name:?} is given twice")));
@@ -519,7 +521,7 @@ fn mounts(low: &Low) -> Result<Mounts, Failure> {
     let timeout_seconds: Option<u64> = number(low, "proxy-timeout")?;
     let timeout_ms = timeout_seconds.map_or(UPSTREAM_TIMEOUT_MS, |seconds| seconds * 1000);
     let flag = |text| {
-        let (path, mut upstream) = read(row("proxy"), text, values::proxy_mount)?;
+        let (path, mut upstream) = read(row("proxy"), text, directive_value_parsers::proxy_mount)?;
         upstream.timeout_ms = timeout_ms;
         Ok(Mount::new(path, UpstreamGroup::of_one(upstream)))
     };
@@ -531,7 +533,7 @@ fn mounts(low: &Low) -> Result<Mounts, Failure> {
     mounts.extend(cgi_mounts(low)?);
     mounts.extend(python_mounts(low)?);
     let pages = |text| {
-        let (path, prefix) = read(row("store-pages"), text, values::store_pages)?;
+        let (path, prefix) = read(row("store-pages"), text, directive_value_parsers::store_pages)?;
         Ok(Mount::of_store(path, &prefix))
     };
     mounts.extend(low.values("store-pages").map(pages).collect::<Result<Vec<_>, Failure>>()?);
@@ -560,7 +562,7 @@ fn dummy_flag(low: &Low) -> Option<&'static str> {
 fn dummy(low: &Low) -> Result<Option<Dummy>, Failure> {
     let bytes = number(low, "dummy-bytes")?.filter(|_| !low.given("dummy-empty"));
     let kind = &row("dummy-delay").kind;
-    let delay = single(low, "dummy-delay", |text| values::duration(kind, text))?;
+    let delay = single(low, "dummy-delay", |text| directive_value_parsers::duration(kind, text))?;
     let dummy = Dummy { bytes: bytes.unwrap_or_default(), delay };
     Ok(dummy_flag(low).map(|_| dummy))
 }

@@ -1,14 +1,14 @@
 //! The access settings of a part of a site, from its `[[site.access]]`.
 
 use super::{field_value, networks, number, path, read, row, single};
-use crate::directives::file::Table;
+use crate::cidr_network::Network;
+use crate::directive_value_parsers;
+use crate::directives::config_file_tables::Table;
 use crate::failure::Failure;
-use crate::network::Network;
+use crate::raw_settings::Low;
 use crate::server::access::cors::{AllowedOrigins, CorsPolicy};
 use crate::server::access::limits::RULES_MAX;
 use crate::server::access::path_scope::PathScope;
-use crate::values;
-use crate::written::Low;
 use pinion_http::gcra::RateLimit;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,8 @@ impl AccessTable {
         let password = path(low, "access-password-file")?;
         let password = password.map(|file| PasswordSettings { file, realm });
         Ok(Self {
-            path: single(low, "access-path", values::url_path)?.unwrap_or_default(),
+            path: single(low, "access-path", directive_value_parsers::url_path)?
+                .unwrap_or_default(),
             password,
             allow: networks(low, "access-allow")?,
             deny: networks(low, "access-deny")?,
@@ -115,7 +116,9 @@ impl AccessTable {
 }
 
 fn rate(low: &Low) -> Result<Option<RateSettings>, Failure> {
-    let Some((count, period_ns)) = single(low, "access-request-rate", values::rate)? else {
+    let Some((count, period_ns)) =
+        single(low, "access-request-rate", directive_value_parsers::rate)?
+    else {
         return Ok(None);
     };
     let burst: u64 = number(low, "access-request-burst")?.unwrap_or(count);

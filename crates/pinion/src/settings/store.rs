@@ -1,8 +1,8 @@
 //! The settings of the store.
 
 use super::{Listen, Low, Serve, ServedContent, choice, number, path};
-use crate::address::Address;
 use crate::failure::Failure;
+use crate::listen_address::Address;
 use crate::terminal::shown;
 use pinion_store::settings::{EvictionPolicy, LiveSettings, Settings};
 use std::ffi::OsStr;

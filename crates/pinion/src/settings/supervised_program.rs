@@ -1,9 +1,9 @@
 //! A program that the server keeps running, as its `[[program]]` says.
 
 use super::{number, row};
+use crate::directive_value_parsers;
 use crate::failure::without_number;
-use crate::values;
-use crate::written::Low;
+use crate::raw_settings::Low;
 use pinion_spawner::accounts::{AccountError, Accounts};
 use pinion_spawner::start_table::{Identity, ProgramKind, ProgramStart, ResourceLimit, StartTable};
 use pinion_spawner::table_check::{StartError, TableError};
@@ -52,7 +52,7 @@ pub(crate) fn supervised_program(
         environment: variables(low, home, chroot.is_some()),
         identity,
         working_directory: text("program-directory").unwrap_or("/").into(),
-        nice: text("program-nice").and_then(|text| values::nice(text).ok()),
+        nice: text("program-nice").and_then(|text| directive_value_parsers::nice(text).ok()),
         resource_limits: resource_limits(low)?,
         stop_signal: signal(text("program-stop-signal")),
         grace_ms: of_number(low, "program-stop-timeout")?.unwrap_or(0_u32) * 1000,
@@ -94,7 +94,7 @@ fn variables(low: &Low, home: Option<(&str, &str)>, has_root: bool) -> Vec<(OsSt
         variables.extend(of_user.map(|(name, value)| (name.into(), value.into())));
     }
     let written = low.values("program-environment").filter_map(OsStr::to_str);
-    for (name, value) in written.filter_map(|text| values::variable(text).ok()) {
+    for (name, value) in written.filter_map(|text| directive_value_parsers::variable(text).ok()) {
         variables.retain(|(known, _)| known != name);
         variables.push((name.into(), value.into()));
     }
@@ -125,7 +125,7 @@ fn identity(low: &Low, accounts: &Accounts) -> Result<Option<Identity>, ProgramF
 
 fn resource_limits(low: &Low) -> Result<Vec<ResourceLimit>, ProgramFault> {
     let memory = low.values("program-limit-memory").next().and_then(OsStr::to_str);
-    let memory = memory.and_then(|text| values::size(text).ok());
+    let memory = memory.and_then(|text| directive_value_parsers::size(text).ok());
     let limits = [
         (Resource::Nofile, of_number(low, "program-limit-open-files")?),
         (Resource::Data, memory),

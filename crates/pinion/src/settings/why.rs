@@ -1,10 +1,10 @@
 //! The settings of `pinion why`: a request, and the server that would respond.
 
 use super::{Serve, operand, path, read, row, single};
+use crate::directive_value_parsers;
 use crate::directives::{self, verbs::Verb};
 use crate::failure::Failure;
-use crate::values;
-use crate::written::Low;
+use crate::raw_settings::Low;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ pub(super) fn why(low: &Low) -> Result<Why, Failure> {
     let mut headers = Vec::new();
     for text in low.values("header") {
         let owned = |text: &str| {
-            let (name, value) = values::header(text)?;
+            let (name, value) = directive_value_parsers::header(text)?;
             Ok((name.to_owned(), value.to_owned()))
         };
         headers.push(read(row("header"), text, owned)?);

@@ -5,14 +5,14 @@ mod report;
 use crate::archive_file::ArchiveFile;
 use crate::build_options;
 use crate::failure::{Failure, without_number};
+use crate::lua_program_loader;
 use crate::progress::Watcher;
-use crate::script_file;
 use crate::settings::Build;
 use crate::terminal::TerminalStyle;
 use anyhow::{Context as _, anyhow};
 use pinion_builder::{BuildError, Earlier, Globs, Options, REPORT_MARK, Summary, build_file_after};
 use pinion_lua::script_quotas::Allowance;
-use pinion_lua::site::ScriptSite;
+use pinion_lua::shared_site_state::ScriptSite;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
         report: build.report.is_some(),
         reuse: build.reuse,
         reuse_from: build.reuse_from.clone(),
-        check_code: Some(script_file::code_errors),
+        check_code: Some(lua_program_loader::code_errors),
         ..options
     };
     let also = Globs::new(&build.previous_for)
@@ -73,7 +73,7 @@ fn code_warnings(build: &Build) -> Vec<String> {
     let proven = || {
         let file = ArchiveFile::open(&build.output).ok()?;
         let (allowance, site) = (Allowance::default(), ScriptSite::default());
-        script_file::of_archive(&file.view(), &build.source, allowance, &site).ok()?
+        lua_program_loader::of_archive(&file.view(), &build.source, allowance, &site).ok()?
     };
     proven().map(|proven| proven.warnings).unwrap_or_default()
 }

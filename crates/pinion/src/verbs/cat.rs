@@ -10,8 +10,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use pinion_archive::layout::FILE_PREFIX;
 use pinion_archive::{Archive, Entry, Scratch};
-use pinion_http::coding::Coding;
-use pinion_http::target;
+use pinion_http::content_coding::Coding;
+use pinion_http::request_target;
 use std::io::{self, Write};
 
 /// Writes the body, or a JSON document that holds it.
@@ -55,7 +55,7 @@ fn load(
         return Ok(true);
     }
     let mut decoded = Vec::new();
-    let Ok(key) = target::decode_path(path, &mut decoded) else { return Ok(false) };
+    let Ok(key) = request_target::decode_path(path, &mut decoded) else { return Ok(false) };
     Ok(archive.load(key, scratch)? || archive.load(&[FILE_PREFIX, key].concat(), scratch)?)
 }
 

@@ -3,18 +3,18 @@
 use crate::build_options;
 use crate::config::{self, ConfigFault, Said};
 use crate::directives::verbs::Verb;
-use crate::document;
 use crate::failure::Failure;
-use crate::script_file;
+use crate::json_failure_document;
+use crate::lua_program_loader;
+use crate::raw_settings::Low;
+use crate::served_source::{self, CONFIGURATION, ServedSource};
 use crate::server::php::php_pools;
 use crate::settings::{BuildSettings, Check, SiteSettings};
-use crate::source::{self, CONFIGURATION, ServedSource};
 use crate::terminal::{TerminalStyle, counted};
-use crate::written::Low;
 use pinion_builder::Options;
 use pinion_engine::stderr;
 use pinion_lua::script_quotas::Allowance;
-use pinion_lua::site::ScriptSite;
+use pinion_lua::shared_site_state::ScriptSite;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
@@ -38,9 +38,10 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
         )));
     }
     let is_named_archive = path.extension().is_some_and(|extension| extension == "pinion");
-    let is_archive = is_named_archive && path.exists() || source::is_archive(path).unwrap_or(false);
+    let is_archive =
+        is_named_archive && path.exists() || served_source::is_archive(path).unwrap_or(false);
     let is_built = path.is_dir() || is_archive;
-    let is_site = is_built || source::is_script(path);
+    let is_site = is_built || served_source::is_script(path);
     let is_configuration = path.extension().is_some_and(|extension| extension == "toml");
     let can_be_checked = is_site || is_configuration && path.exists();
     if !can_be_checked {
@@ -60,7 +61,7 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
 fn neither(path: &Path) -> Failure {
     let shown = path.display();
     // A path that cannot be looked at has a reason of its own.
-    if let Err(failure) = source::recognise(path)
+    if let Err(failure) = served_source::recognise(path)
         && !matches!(failure, Failure::Usage(_))
     {
         return failure;
@@ -71,7 +72,7 @@ fn neither(path: &Path) -> Failure {
         format!(
             "{shown} does not exist; give a configuration (.toml), a folder, an archive or a \
          script{}",
-            source::unexpanded(path)
+            served_source::unexpanded(path)
         )
     })
 }
@@ -97,13 +98,13 @@ fn configuration<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failu
 
 /// Checks a folder, an archive or a script, as it is served without any other flag.
 fn site<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failure> {
-    let source = source::recognise(path)?;
+    let source = served_source::recognise(path)?;
     let allowance = Allowance::default();
     if let Some(file) = source.file() {
         check.refuse_folder_flags(path, "which is no folder; leave it out")?;
         let opened = match source {
             ServedSource::Script(_) => {
-                script_file::proven(&file, allowance, &ScriptSite::default())
+                lua_program_loader::proven(&file, allowance, &ScriptSite::default())
                     .map(|proven| Said { warnings: proven.warnings, ..Said::default() })
             }
             _ => config::examine_archive(&file, allowance),
@@ -144,7 +145,7 @@ fn site<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failure> {
 fn document(checked: &Checked<'_>) -> Value {
     let fault = |fault: &ConfigFault| {
         json!({
-            "file": document::text(&fault.file),
+            "file": json_failure_document::text(&fault.file),
             "line": fault.place.map(|place| place.line),
             // Of code only the line is known.
             "column": fault.place.map(|place| place.column.max(1)),
@@ -152,7 +153,7 @@ fn document(checked: &Checked<'_>) -> Value {
         })
     };
     json!({
-        "config": document::text(checked.path),
+        "config": json_failure_document::text(checked.path),
         "sites": checked.sites,
         "listeners": checked.listeners,
         "faults": checked.faults.iter().map(fault).collect::<Vec<_>>(),

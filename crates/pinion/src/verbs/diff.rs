@@ -1,10 +1,10 @@
 //! `pinion diff A B`: the changes for clients if archive B replaced A.
 
 mod code;
-mod document;
 mod fields;
+mod json_output;
 mod rules;
-mod text;
+mod text_output;
 
 use crate::archive_file::ArchiveFile;
 use crate::failure::Failure;
@@ -12,7 +12,7 @@ use crate::settings::Diff;
 use crate::terminal::TerminalStyle;
 use pinion_archive::layout::VARIANT_PREFIX;
 use pinion_archive::{CompareError, Comparison, Pair, PathChange};
-use pinion_http::target;
+use pinion_http::request_target;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 
@@ -22,9 +22,9 @@ pub(crate) fn run(diff: &Diff) -> Result<(), Failure> {
         Sides { before: ArchiveFile::open(&diff.before)?, after: ArchiveFile::open(&diff.after)? };
     let mut out = BufWriter::new(io::stdout().lock());
     let totals = if diff.json {
-        document::write(&sides, &mut out)?
+        json_output::write(&sides, &mut out)?
     } else {
-        text::write(&sides, &mut out, TerminalStyle::of_stdout())?
+        text_output::write(&sides, &mut out, TerminalStyle::of_stdout())?
     };
     out.flush()?;
     if diff.exit_code && !totals.same { Err(Failure::Told) } else { Ok(()) }
@@ -145,7 +145,7 @@ impl Sides {
             return Ok(false);
         }
         let mut decoded = Vec::new();
-        let Ok(key) = target::decode_path(target, &mut decoded) else { return Ok(false) };
+        let Ok(key) = request_target::decode_path(target, &mut decoded) else { return Ok(false) };
         let of_target = comparison.at(key, pair).map_err(|error| self.failure(error))?;
         Ok(of_target.is_some_and(|other| {
             other.aspects == change.aspects

@@ -1,8 +1,8 @@
 //! `pinion extract FILE -o DIR`: an archive becomes a folder again.
 
 use crate::archive_file::ArchiveFile;
-use crate::document::text;
 use crate::failure::Failure;
+use crate::json_failure_document::text;
 use crate::progress::Watcher;
 use crate::settings::Extract;
 use crate::terminal::{TerminalStyle, counted, size};

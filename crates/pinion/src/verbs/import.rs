@@ -2,23 +2,23 @@
 //!
 //! | Module | Converts |
 //! |---|---|
-//! | [`archive`] | an archive of kawipiko (`.cdb`) → an archive |
+//! | [`kawipiko_archive`] | an archive of kawipiko (`.cdb`) → an archive |
 //! | [`configuration`] | the configuration of another server → `pinion.toml` |
 //! | [`mod@unit`] | the configuration of NGINX Unit (`.json`); pure |
 //! | [`uwsgi`] | that of uWSGI (`.ini`); pure |
-//! | [`draft`] | the file that is being made of it, with notes about lost parts; pure |
+//! | [`configuration_draft`] | the file that is made of it, with notes about lost parts; pure |
 //! | [`json_document`] | JSON with comments; pure |
 
-mod archive;
 mod configuration;
-mod draft;
+mod configuration_draft;
 mod json_document;
+mod kawipiko_archive;
 mod limits;
+mod nginx_unit;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod oracle;
 #[cfg(test)]
 mod tests;
-mod unit;
 mod uwsgi;
 
 use crate::failure::Failure;
@@ -36,5 +36,9 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
             import.file.display()
         )));
     }
-    if import.is_configuration() { configuration::run(import) } else { archive::run(import) }
+    if import.is_configuration() {
+        configuration::run(import)
+    } else {
+        kawipiko_archive::run(import)
+    }
 }

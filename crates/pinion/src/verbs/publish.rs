@@ -2,8 +2,8 @@
 
 use super::rollback;
 use crate::archive_file::{self, ArchiveFile};
-use crate::document::text;
 use crate::failure::Failure;
+use crate::json_failure_document::text;
 use crate::progress::{Bar, hear_signals};
 use crate::releases::folder::ReleaseFolder;
 use crate::releases::history::Act;

@@ -1,7 +1,7 @@
 //! `pinion releases DIR`: lists the stored releases, and the current one.
 
-use crate::document::text;
 use crate::failure::Failure;
+use crate::json_failure_document::text;
 use crate::progress::Bar;
 use crate::releases::folder::ReleaseFolder;
 use crate::releases::history::History;

@@ -1,7 +1,7 @@
 //! `pinion rollback DIR [N]`: makes an earlier release the served one again.
 
-use crate::document::text;
 use crate::failure::Failure;
+use crate::json_failure_document::text;
 use crate::progress::{Bar, hear_signals};
 use crate::releases::folder::ReleaseFolder;
 use crate::releases::history::Act;

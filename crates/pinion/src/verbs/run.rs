@@ -3,27 +3,27 @@
 //! their default effects.
 
 use crate::failure::Failure;
-use crate::script_file;
-use crate::server::notifier::Notifier;
+use crate::lua_program_loader;
 use crate::server::program_table::ProgramTable;
+use crate::server::sd_notify::Notifier;
 use crate::server::site_programs::KeptPrograms;
 use crate::settings::Run;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::app::{App, Event, Message, RawEvent};
 use pinion_engine::backend::probe_uring;
 use pinion_engine::clock::Now;
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw::RawStream;
+use pinion_engine::raw_stream::RawStream;
 use pinion_engine::server::{Control, Io, Kit, RunningServer};
 use pinion_engine::settings::WorkerSettings;
 use pinion_engine::signals::{self, Signals};
 use pinion_engine::stderr;
 use pinion_jobs::upload_quota::UploadQuota;
-use pinion_lua::program::SiteProgram;
 use pinion_lua::script_memory::ScriptMemory;
-use pinion_lua::scripts::{Scripts, SharedByScripts};
-use pinion_lua::site::ScriptSite;
+use pinion_lua::shared_site_state::ScriptSite;
+use pinion_lua::site_program::SiteProgram;
+use pinion_lua::worker_scripts::{Scripts, SharedByScripts};
 use std::iter;
 use std::os::unix::ffi::OsStringExt;
 use std::process;
@@ -34,7 +34,7 @@ use std::time::Duration;
 
 /// Runs the script.
 pub(crate) fn run(run: Run) -> Result<(), Failure> {
-    let program = script_file::alone(&run.script, run.allowance)?;
+    let program = lua_program_loader::alone(&run.script, run.allowance)?;
     let arguments = run.arguments.into_iter().map(OsStringExt::into_vec);
     let program = program.with_arguments(arguments.collect());
     // Before the first thread.

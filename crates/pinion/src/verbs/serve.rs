@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::plan::ServerPlan;
 use crate::server::service_manager::ServiceManager;
-use crate::server::{run, startup};
+use crate::server::{server_threads, startup};
 use crate::settings::Serve;
 
 /// Serves until it is asked to stop.
@@ -16,5 +16,5 @@ pub(super) fn start(plan: impl FnOnce() -> Result<ServerPlan, Failure>) -> Resul
     let manager = ServiceManager::take();
     let plan = plan().map_err(Failure::at_start)?;
     let kit = startup::prepare(plan, manager).map_err(Failure::at_start)?;
-    run::run(kit).map_err(Failure::at_start)
+    server_threads::run(kit).map_err(Failure::at_start)
 }

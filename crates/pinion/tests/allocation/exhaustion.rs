@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use std::thread;
 use std::time::Duration;
 
-use crate::counting::refused;
+use crate::counting_allocator::refused;
 use crate::site::Site;
 use crate::{TURN, exchange, log_of, request};
 

@@ -2,12 +2,12 @@
 //! response: the whole program serves a site in this process, under an allocator that counts the
 //! calls of its workers. Where memory is allocated, the allocation may fail.
 
-mod counting;
+mod counting_allocator;
 mod exhaustion;
-mod page;
 mod site;
+mod zero_copy_page;
 
-use counting::{Counting, counted};
+use counting_allocator::{Counting, counted};
 use site::Site;
 use std::fs;
 use std::io::{Read, Write};

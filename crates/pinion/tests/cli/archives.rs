@@ -1,12 +1,12 @@
 //! The verbs that read archives: inspect, ls, cat, verify.
 
-use crate::folder::Folder;
-use crate::program::{Run, build_site, members, run};
+use crate::pinion_runner::{Run, build_site, members, run};
+use crate::temporary_folder::Folder;
 use pinion_archive::{
     Digest, ETag, EntryKind, NewEntry, NewRepresentation, NewRule, NewShared, PathPart, QueryValue,
     Role, TargetPart, Writer,
 };
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use serde_json::Value;
 
 fn archive() -> Folder {

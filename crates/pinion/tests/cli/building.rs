@@ -1,7 +1,7 @@
 //! `pinion build`: its output, and the files that remain after a failure.
 
-use crate::folder::Folder;
-use crate::program::{build_site, command, members, run};
+use crate::pinion_runner::{build_site, command, members, run};
+use crate::temporary_folder::Folder;
 use std::os::unix::fs::symlink;
 
 #[test]

@@ -1,7 +1,7 @@
 //! `pinion check` finds mistakes before a server meets them.
 
-use crate::folder::Folder;
-use crate::program::{build_site, run};
+use crate::pinion_runner::{build_site, run};
+use crate::temporary_folder::Folder;
 
 /// Returns the status and the output of a check of a configuration.
 fn checked(folder: &Folder, text: &str) -> (i32, String, String) {

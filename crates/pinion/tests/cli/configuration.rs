@@ -1,8 +1,8 @@
 //! A configuration file: `pinion check`, and `pinion serve` with one.
 
-use crate::folder::Folder;
-use crate::program::{build_site, members, run};
+use crate::pinion_runner::{build_site, members, run};
 use crate::server::Server;
+use crate::temporary_folder::Folder;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 

@@ -1,7 +1,7 @@
 //! `pinion diff`: the changes that a release would make.
 
-use crate::folder::Folder;
-use crate::program::{Run, members, run};
+use crate::pinion_runner::{Run, members, run};
+use crate::temporary_folder::Folder;
 use serde_json::{Value, json};
 
 /// Builds two releases of one site, as `a.pinion` and `b.pinion`.

@@ -1,7 +1,7 @@
 //! `pinion extract`: extracts a folder, from which the same archive can be built.
 
-use crate::folder::Folder;
-use crate::program::{build_site, members, run};
+use crate::pinion_runner::{build_site, members, run};
+use crate::temporary_folder::Folder;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -57,7 +57,7 @@ fn what_was_built_comes_back() {
     );
     assert_eq!((&document["files"], &document["fallback_pages"]), (&6.into(), &0.into()));
     assert_eq!(files(&folder.join("out")), files(&folder.join("site")));
-    let again = crate::program::run(&folder, "build out -o again.pinion");
+    let again = crate::pinion_runner::run(&folder, "build out -o again.pinion");
     assert_eq!(again.code, 0, "{}", again.stderr);
     assert!(folder.read("again.pinion") == folder.read("site.pinion"));
 }

@@ -1,7 +1,7 @@
 //! The help of the program and of its verbs: its structure, and its statements about defaults.
 
-use crate::folder::Folder;
-use crate::program::{build_site, run, verbs};
+use crate::pinion_runner::{build_site, run, verbs};
+use crate::temporary_folder::Folder;
 use std::path::Path;
 
 /// Returns the text of `pinion VERB --help`.
@@ -119,7 +119,7 @@ fn flags_that_may_be_repeated_say_so() {
 }
 
 /// The help names the effect of a limit of scripts on a client; crates/lua and
-/// tests/tests/black_box/lua_bounds.rs test that effect.
+/// tests/tests/black_box/lua_limits.rs test that effect.
 #[test]
 fn limits_of_scripts_say_what_clients_get() {
     let folder = Folder::new();

@@ -1,8 +1,8 @@
 //! `pinion import`: converts archives of kawipiko and configurations of other servers. Their
 //! contents are tested in the crates of the converters.
 
-use crate::folder::Folder;
-use crate::program::{build_site, members, run};
+use crate::pinion_runner::{build_site, members, run};
+use crate::temporary_folder::Folder;
 use std::path::Path;
 
 fn archive(name: &str) -> String {

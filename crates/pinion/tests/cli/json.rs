@@ -1,7 +1,7 @@
 //! With `--json` stdout is exactly one JSON document in all cases.
 
-use crate::folder::Folder;
-use crate::program::{Run, build_site, members, run};
+use crate::pinion_runner::{Run, build_site, members, run};
+use crate::temporary_folder::Folder;
 use std::os::unix::fs::symlink;
 
 /// Asserts that the program failed with this code, and that the document has the same reason as the

@@ -1,7 +1,7 @@
 //! A running server under test, and requests to it.
 
-use crate::folder::Folder;
-use crate::program::command;
+use crate::pinion_runner::command;
+use crate::temporary_folder::Folder;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -1,8 +1,8 @@
 //! `pinion serve`: starting, reloading, logging, stopping.
 
-use crate::folder::Folder;
-use crate::program::{build_site, run};
+use crate::pinion_runner::{build_site, run};
 use crate::server::{Server, exchange};
+use crate::temporary_folder::Folder;
 use rustix::process::Signal;
 use std::fs;
 use std::io::{Read, Write};

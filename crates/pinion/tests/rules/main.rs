@@ -5,12 +5,12 @@
 //! rule is tried in order. Here the builder decides which rules become entries, which come before
 //! entries, and which are tried in order; the responses must not depend on that.
 
-mod asked;
-mod fields;
+mod archive_client;
 #[path = "../../../builder/tests/build/fields_oracle.rs"]
 mod fields_oracle;
-#[path = "../../../site/tests/site/interpreter.rs"]
-mod interpreter;
+#[path = "../../../site/tests/site/reference_model.rs"]
+mod reference_model;
+mod response_field_rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,8 +22,8 @@ use pinion_archive::Layout;
 use pinion_builder::{BuildError, Options};
 use proptest::prelude::*;
 
-use crate::asked::ask;
-use crate::interpreter::{Request, Resolution, Rule, Site, resolve};
+use crate::archive_client::ask;
+use crate::reference_model::{Request, Resolution, Rule, Site, resolve};
 
 /// Files, and the other paths of each: its folder, with a slash at its end, and itself without its
 /// extension.

@@ -2,10 +2,10 @@
 
 use std::os::fd::AsFd;
 
-use pinion_engine::connections::Connections;
-use pinion_spawner::connection::{RequestError, stream_sockets};
-use pinion_spawner::request::StartRequest;
-use pinion_spawner::spawner::ControlError;
+use pinion_engine::connection_actions::Connections;
+use pinion_spawner::spawner_handle::ControlError;
+use pinion_spawner::worker_connection::{RequestError, stream_sockets};
+use pinion_spawner::worker_request::StartRequest;
 
 use super::{ProgramRunner, SpawnerLink, no_stream};
 use crate::limits::{BUSY_RETRY_MAX_MS, BUSY_RETRY_MS, BUSY_TIMEOUT_MS, OUTPUT_DELAY_MS};

@@ -1,7 +1,7 @@
 //! Handles the events of the streams of programs, and of the stream of the spawner's answers.
 
 use pinion_engine::app::{Gone, RawEvent};
-use pinion_engine::raw::RawStream;
+use pinion_engine::raw_stream::RawStream;
 use pinion_spawner::reply::{ReplyReader, SpawnerReply};
 
 use super::{ProgramRunner, SpawnerLink};

@@ -6,22 +6,22 @@ use std::cell::Cell;
 
 use pinion_archive::limits::ERROR_PAGE_MAX_BYTES;
 use pinion_archive::{EntryKind, Layout, NewEntry, Role};
-use pinion_http::coding::Coding;
-use pinion_http::h1::head::{self, HeadStorage, Parsed};
-use pinion_http::h3::control::UniState;
+use pinion_http::content_coding::Coding;
+use pinion_http::field_section::{FieldSection, Fit};
+use pinion_http::h1::head_parser::{self, HeadStorage, Parsed};
 use pinion_http::h3::event::RequestStreamEvent;
 use pinion_http::h3::send;
 use pinion_http::h3::session::{Session, SessionSettings};
+use pinion_http::h3::unidirectional_streams::UniState;
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::Limits;
-use pinion_http::section::{FieldSection, Fit};
 use pinion_http::{hpack, qpack};
-use pinion_site::hosts::{HostPattern, Hosts};
+use pinion_site::host_selection::{HostPattern, Hosts};
 use pinion_site::{Pieces, RequestBuffers, respond};
 
-use crate::interpreter::{Rule, Site};
+use crate::reference_model::{Rule, Site};
 use crate::rules;
-use crate::site::{Maker, NOW, archive, get, resource};
+use crate::sample_site::{Maker, NOW, archive, get, resource};
 
 /// The system's allocator, which counts the calls of each thread.
 struct Counting;
@@ -213,7 +213,7 @@ fn assert_no_memory(bytes: &[u8], requests: &[String]) {
     for request in requests {
         let input = format!("{request}\r\nHost: example.org\r\n\r\n").into_bytes();
         let mut storage = HeadStorage::new();
-        let parsed = head::parse(&input, 0, &mut storage, &Limits::default());
+        let parsed = head_parser::parse(&input, 0, &mut storage, &Limits::default());
         let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{request}: {parsed:?}") };
         let before = CALLS.get();
         let mut pieces = Pieces::new();

@@ -1,6 +1,6 @@
 //! A damaged archive costs the resources it touches a 500, and the others nothing.
 
-use crate::site::{archive, ask_opened};
+use crate::sample_site::{archive, ask_opened};
 use pinion_archive::{Layout, SectionKind};
 
 #[test]

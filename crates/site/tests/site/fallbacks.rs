@@ -2,9 +2,9 @@
 //! in another form: JSON variants.
 
 use pinion_archive::{NewEntry, Role};
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
-use crate::site::{Maker, ask_archive, resource};
+use crate::sample_site::{Maker, ask_archive, resource};
 
 const APP: &[u8] = b"<!doctype html><title>App</title>";
 

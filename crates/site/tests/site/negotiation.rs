@@ -1,6 +1,6 @@
 //! Which representation (RFC 9110 §12.5.3).
 
-use crate::site::{HOME, HOME_BR, HOME_GZIP, get, get_with};
+use crate::sample_site::{HOME, HOME_BR, HOME_GZIP, get, get_with};
 
 #[test]
 fn the_best_accepted_coding_then_the_smallest() {

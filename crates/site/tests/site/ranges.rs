@@ -1,6 +1,6 @@
 //! Ranges (RFC 9110 §14).
 
-use crate::site::{EXTERNAL_BYTES, HOME_GZIP, Response, TEXT, ask, get, get_with};
+use crate::sample_site::{EXTERNAL_BYTES, HOME_GZIP, Response, TEXT, ask, get, get_with};
 
 /// Returns the parts of a multipart body: their head and content.
 fn parts(response: &Response) -> Vec<(String, Vec<u8>)> {

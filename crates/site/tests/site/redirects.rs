@@ -1,8 +1,8 @@
 //! Redirects: those of the archive, and the one between the two slash forms.
 
-use crate::site::{Maker, TEXT, ask, ask_archive, get, resource};
+use crate::sample_site::{Maker, TEXT, ask, ask_archive, get, resource};
 use pinion_archive::Role;
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 
 #[test]
 fn the_slash_form_that_exists_is_named() {

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use pinion_archive::{
     EntryKind, Layout, NewEntry, NewRule, PathPart, QueryValue, Role, TargetPart,
 };
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use proptest::prelude::*;
 
-use crate::interpreter::{Request, Resolution, Rule, Site, resolve};
-use crate::site::{Maker, Response, ask_host, resource};
+use crate::reference_model::{Request, Resolution, Rule, Site, resolve};
+use crate::sample_site::{Maker, Response, ask_host, resource};
 
 const SINGLE_PAGE: &str = "single page";
 

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::Command;
 
 use pinion_spawner::reply::{Reason, SpawnerReply, StartStage};
-use pinion_spawner::request::{CgiScript, StartRequest};
 use pinion_spawner::start_table::{Identity, ProgramKind, ProgramStart};
+use pinion_spawner::worker_request::{CgiScript, StartRequest};
 
-use crate::server::{Folder, Server, is_root, log, row, shell};
+use crate::test_server::{Folder, Server, is_root, log, row, shell};
 
 /// Returns a row for the scripts of a folder.
 fn cgi(folder: &Path) -> ProgramStart {

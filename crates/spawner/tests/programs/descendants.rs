@@ -1,14 +1,14 @@
 //! Processes that programs leave: with the programs they end, in a cgroup or without one.
 
 use pinion_spawner::reply::SpawnerReply;
-use pinion_spawner::spawner::CgroupUse;
+use pinion_spawner::spawner_handle::CgroupUse;
 use pinion_spawner::start_table::{Identity, ProgramStart, StartTable};
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
+use crate::process_observer::{children, is_alive, wait_until};
 use crate::program_ends::wait_for_line;
-use crate::server::{MOMENT, Server, shell, survivors};
-use crate::watch::{children, is_alive, wait_until};
+use crate::test_server::{MOMENT, Server, shell, survivors};
 
 /// Starts a spawner in each way to find descendants.
 fn in_both_ways(test: fn(&mut Server)) {
@@ -134,7 +134,7 @@ pub(crate) fn daemons_that_are_being_executed_stay() {
     for id in 2..500 {
         let _streams = [server.shell(id, "exit 0"), server.shell(1000 + id, "exit 0")];
         server.worker.ends(2);
-        assert!(is_alive(before[1]), "killed by the end of {id}:\n{}", crate::server::log());
+        assert!(is_alive(before[1]), "killed by the end of {id}:\n{}", crate::test_server::log());
     }
     drop(stream);
     server.worker.ends(1);

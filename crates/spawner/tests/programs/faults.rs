@@ -8,16 +8,16 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-use pinion_spawner::connection::stream_sockets;
 use pinion_spawner::reply::{Reason, SpawnerReply, StartStage};
-use pinion_spawner::spawner::{CgroupUse, ControlError, Spawner};
+use pinion_spawner::spawner_handle::{CgroupUse, ControlError, Spawner};
 use pinion_spawner::start_table::{Identity, ProgramStart, StartTable};
+use pinion_spawner::worker_connection::stream_sockets;
 use rustix::fs::XattrFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use crate::server::{Folder, Server, Worker, is_root, log, row, shell, wait_for_log};
-use crate::watch::{children, descriptors, wait_until};
+use crate::process_observer::{children, descriptors, wait_until};
+use crate::test_server::{Folder, Server, Worker, is_root, log, row, shell, wait_for_log};
 
 pub(crate) fn failures_name_their_stage() {
     let folder = Folder::new("stages");
@@ -199,7 +199,7 @@ pub(crate) fn try_start(_: &[String]) {
     let mut server = Server::with(vec![with_settings()]);
     let _stream = server.start(1, "sh", &["true"]);
     println!("{:?}", server.worker.ends(1)[&1]);
-    crate::server::remove_log();
+    crate::test_server::remove_log();
 }
 
 fn with_settings() -> ProgramStart {

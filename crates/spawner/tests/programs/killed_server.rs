@@ -5,13 +5,13 @@ use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::{env, thread};
 
-use pinion_spawner::connection::{RequestError, stream_sockets};
-use pinion_spawner::spawner::{CgroupUse, ControlError};
+use pinion_spawner::spawner_handle::{CgroupUse, ControlError};
+use pinion_spawner::worker_connection::{RequestError, stream_sockets};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, kill_process};
 
-use crate::server::{Server, shell, survivors};
-use crate::watch::{is_alive, tagged, wait_until};
+use crate::process_observer::{is_alive, tagged, wait_until};
+use crate::test_server::{Server, shell, survivors};
 
 /// Programs that do not want to end.
 const PROGRAMS: [&str; 5] = [
@@ -29,7 +29,7 @@ pub(crate) fn serve(arguments: &[String]) {
         _ => CgroupUse::Never,
     };
     let mut server = Server::in_cgroups(vec![shell()], cgroups);
-    crate::server::remove_log();
+    crate::test_server::remove_log();
     println!("forked {}", server.pid().as_raw_nonzero());
     let mut streams = Vec::new();
     for (id, program) in (1..).zip(PROGRAMS) {

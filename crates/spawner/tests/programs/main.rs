@@ -5,15 +5,15 @@
 //! arguments of cargo and nextest; each test is a process of its own.
 
 mod cgi_scripts;
+mod compromised_workers;
 mod descendants;
 mod faults;
-mod hostile;
 mod killed_server;
+mod process_observer;
 mod program_ends;
-mod server;
 mod standard_error;
 mod starts;
-mod watch;
+mod test_server;
 
 use std::process::{Command, ExitCode};
 use std::{env, panic};
@@ -50,7 +50,7 @@ const TESTS: &[Test] = tests! {
         nothing_is_left_beside_other_programs, daemons_of_other_users_stay;
     standard_error: lines_have_name_and_process, a_flood_is_bounded_and_blocks_nothing,
         a_pipe_that_is_not_read_blocks_nothing, a_socket_that_is_not_read_blocks_nothing;
-    hostile: malformed_requests_close_one_connection, wrong_requests_are_rejected,
+    compromised_workers: malformed_requests_close_one_connection, wrong_requests_are_rejected,
         surplus_descriptors_are_closed, a_worker_that_does_not_read_blocks_no_other,
         running_programs_are_bounded, supervised_programs_have_their_places,
         connections_are_bounded;
@@ -96,11 +96,11 @@ fn main() -> ExitCode {
 /// Runs a test in this process.
 fn run_here((name, test): &Test) -> ExitCode {
     if let Err(panicked) = panic::catch_unwind(test) {
-        server::print_log(name);
+        test_server::print_log(name);
         drop(panicked);
         return ExitCode::FAILURE;
     }
-    server::remove_log();
+    test_server::remove_log();
     ExitCode::SUCCESS
 }
 

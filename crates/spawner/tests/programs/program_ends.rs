@@ -4,12 +4,12 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use pinion_spawner::connection::stream_sockets;
 use pinion_spawner::reply::SpawnerReply;
+use pinion_spawner::worker_connection::stream_sockets;
 use rustix::process::Signal;
 
-use crate::server::{Server, Worker, log, row, shell, survivors, wait_for_log};
-use crate::watch::{anonymous_kib, children, descriptors, is_alive, wait_until};
+use crate::process_observer::{anonymous_kib, children, descriptors, is_alive, wait_until};
+use crate::test_server::{Server, Worker, log, row, shell, survivors, wait_for_log};
 
 pub(crate) fn every_end_is_reported() {
     let mut server = Server::with(vec![

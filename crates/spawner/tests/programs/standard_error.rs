@@ -9,7 +9,9 @@ use pinion_spawner::limits::{LINE_MAX_BYTES, LINES_BURST, LOG_LINE_MAX_BYTES};
 use pinion_spawner::reply::SpawnerReply;
 
 use crate::program_ends::wait_for_line;
-use crate::server::{Server, log, redirect_log, redirect_standard_error, restore_log, row, shell};
+use crate::test_server::{
+    Server, log, redirect_log, redirect_standard_error, restore_log, row, shell,
+};
 
 pub(crate) fn lines_have_name_and_process() {
     let mut server = Server::new();

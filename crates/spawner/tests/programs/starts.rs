@@ -6,16 +6,16 @@ use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
-use pinion_spawner::connection::stream_sockets;
 use pinion_spawner::reply::{Reason, SpawnerReply, StartStage};
-use pinion_spawner::spawner::ControlError;
+use pinion_spawner::spawner_handle::ControlError;
 use pinion_spawner::start_table::{
     Identity, MARKER, ProgramKind, ProgramStart, ResourceLimit, StartTable,
 };
+use pinion_spawner::worker_connection::stream_sockets;
 use rustix::process::{Resource, Signal, getpgid, getsid, kill_process};
 
-use crate::server::{MOMENT, Server, Worker, is_root, log, row, shell, wait_for_log};
-use crate::watch::{self, anonymous_kib, descriptors, status, wait_until};
+use crate::process_observer::{self, anonymous_kib, descriptors, status, wait_until};
+use crate::test_server::{MOMENT, Server, Worker, is_root, log, row, shell, wait_for_log};
 
 pub(crate) fn programs_talk_over_their_sockets() {
     let mut server = Server::with(vec![row("cat", "/bin/cat"), shell()]);
@@ -125,7 +125,7 @@ pub(crate) fn another_user_has_no_way_back() {
     let _stream = server.shell(2, "exec sleep 1000");
     let pid = server.worker.started(2);
     kill_process(server.pid(), Signal::KILL).expect("killed");
-    wait_until("the program is gone", || !watch::is_alive(pid));
+    wait_until("the program is gone", || !process_observer::is_alive(pid));
     server.spawner.kill_descendants().expect("nothing is left");
 }
 
@@ -200,7 +200,7 @@ pub(crate) fn tables_are_replaced() {
     assert!(matches!(refused, ControlError::Table(_)), "{refused}");
     server.assert_works();
     // A table that is valid for the server may be invalid for the spawner.
-    let folder = crate::server::Folder::new("table");
+    let folder = crate::test_server::Folder::new("table");
     let program = folder.0.join("program");
     std::fs::copy("/bin/true", &program).expect("a copy");
     let table = StartTable { starts: vec![row("gone", program.to_str().expect("text"))] };
@@ -217,7 +217,7 @@ pub(crate) fn tables_are_replaced() {
 
 /// An unchanged row stays although its program is missing; others are checked.
 pub(crate) fn kept_rows_are_not_checked_again() {
-    let folder = crate::server::Folder::new("kept");
+    let folder = crate::test_server::Folder::new("kept");
     let program = folder.0.join("program");
     std::fs::copy("/bin/true", &program).expect("a copy");
     let kept = row("kept", program.to_str().expect("text"));

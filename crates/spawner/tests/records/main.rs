@@ -9,7 +9,7 @@ use pinion_spawner::limits::{
     ARGUMENTS_MAX, ARGUMENTS_MAX_BYTES, CGI_VARIABLES_MAX, CGI_VARIABLES_MAX_BYTES,
     RECORD_MAX_BYTES, SCRIPT_PATH_MAX_BYTES,
 };
-use pinion_spawner::request::{CgiScript, SpawnerRequest, StartRequest};
+use pinion_spawner::worker_request::{CgiScript, SpawnerRequest, StartRequest};
 use proptest::prelude::*;
 
 /// A request without borrowed arguments.

@@ -1,8 +1,8 @@
 //! Commands on the bits of strings. Bit 0 is the highest bit of the first byte.
 
 mod bit_operation;
-mod fields;
-mod search;
+mod bit_search;
+mod bitfield;
 
 use super::call::Call;
 use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
@@ -22,13 +22,13 @@ const BITMAPS: Rows = Rows { group: CommandGroup::Bitmap, keys: KeyArguments::FI
 pub(super) const COMMANDS: &[CommandSpec] = &[
     BITMAPS.row("setbit", 4, WRITE, ("2.2.0", "Sets a bit of a string."), set_bit),
     BITMAPS.row("getbit", 3, FAST_READ, ("2.2.0", "Returns a bit of a string."), get_bit),
-    BITMAPS.row("bitcount", -2, READ, ("2.6.0", "Counts the bits that are 1."), search::count),
+    BITMAPS.row("bitcount", -2, READ, ("2.6.0", "Counts the bits that are 1."), bit_search::count),
     BITMAPS.row(
         "bitpos",
         -3,
         READ,
         ("2.8.7", "Finds the first bit that is 1, or 0."),
-        search::position,
+        bit_search::position,
     ),
     BITMAPS
         .row(
@@ -44,14 +44,14 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         -2,
         WRITE,
         ("3.2.0", "Reads and changes integers within a string."),
-        fields::read_and_change,
+        bitfield::read_and_change,
     ),
     BITMAPS.row(
         "bitfield_ro",
         -2,
         FAST_READ,
         ("6.0.0", "Reads integers within a string."),
-        fields::read,
+        bitfield::read,
     ),
 ];
 

@@ -5,10 +5,10 @@ use super::work_estimate::WorkLimit;
 use crate::client::ClientState;
 use crate::error::{Error, NOT_AN_INTEGER};
 use crate::keyspace::key::Key;
-use crate::keyspace::locks::Locks;
+use crate::keyspace::shard_locks::Locks;
 use crate::resp::arguments::Arguments;
 use crate::resp::number::parse_i64;
-use crate::resp::reply::Reply;
+use crate::resp::reply_writer::Reply;
 
 /// One call of a command. A value that is read stays borrowed from `locks` while its reply is
 /// written, so `locks` and `reply` are separate fields.

@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::connection::{CONNECTION, client_name};
 use super::spec::{CommandSpec, Flags};
-use crate::clients::ClientInfo;
+use crate::client_registry::ClientInfo;
 use crate::error::{Error, SYNTAX};
 use crate::resp::number::parse_i64;
 

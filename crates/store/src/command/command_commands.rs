@@ -8,7 +8,7 @@ use super::table;
 use crate::dispatch;
 use crate::error::Error;
 use crate::resp::arguments::Arguments;
-use crate::resp::reply::Reply;
+use crate::resp::reply_writer::Reply;
 
 pub(super) const COMMANDS: &[CommandSpec] = &[CommandSpec {
     group: CommandGroup::Server,

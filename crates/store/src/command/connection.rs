@@ -7,7 +7,7 @@ use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::client::ClientState;
 use crate::error::{Error, SYNTAX};
 use crate::limits::REDIS_VERSION;
-use crate::resp::reply::RespVersion;
+use crate::resp::reply_writer::RespVersion;
 use crate::store::Store;
 
 pub(super) const CONNECTION: Rows =

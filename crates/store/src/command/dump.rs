@@ -4,7 +4,7 @@ use super::call::Call;
 use super::options::OptionArguments;
 use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::{Error, NOT_AN_INTEGER, SYNTAX};
-use crate::keyspace::access::{Access, AccessRecording};
+use crate::keyspace::access_statistics::{Access, AccessRecording};
 use crate::keyspace::database::Effects;
 use crate::keyspace::record::{EXPIRY_MAX_MS, KeyRecord};
 use crate::limits::RESTORED_ELEMENTS_PER_BYTE;

@@ -1,7 +1,7 @@
 //! Commands on hashes.
 
 mod field_expiry;
-mod numbers;
+mod field_increments;
 mod random;
 mod with_expiry;
 
@@ -12,7 +12,7 @@ use crate::dispatch::wrong_arity;
 use crate::error::Error;
 use crate::keyspace::database::{ChangeEffect, Effects};
 use crate::keyspace::key::Key;
-use crate::keyspace::locks::Locks;
+use crate::keyspace::shard_locks::Locks;
 use crate::value::EncodedField;
 use crate::value::hash::Hash;
 
@@ -50,14 +50,14 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         4,
         WRITE,
         ("2.0.0", "Adds to the integer value of a field."),
-        numbers::hincrby,
+        field_increments::hincrby,
     ),
     HASHES.row(
         "hincrbyfloat",
         4,
         WRITE,
         ("2.6.0", "Adds to the number in a field."),
-        numbers::hincrbyfloat,
+        field_increments::hincrbyfloat,
     ),
     HASHES.row(
         "hrandfield",

@@ -19,7 +19,7 @@
 //! | `transactions` | `MULTI`, `EXEC`, `DISCARD`, `WATCH` and `UNWATCH` |
 //! | `server`, `config`, `slow_log` | commands about the server, `CONFIG` and `SLOWLOG` |
 //! | `layout_settings` | settings of Redis for the layout of values in memory |
-//! | `command_commands`, `functions` | `COMMAND` and `FUNCTION` |
+//! | `command_commands`, `function_command` | `COMMAND` and `FUNCTION` |
 //! | `rate_limit` | `GCRA`, a rate limit for each key |
 
 pub(crate) mod bitmaps;
@@ -32,7 +32,7 @@ pub(crate) mod databases;
 pub(crate) mod dump;
 pub(crate) mod expiry;
 pub(crate) mod expiry_option;
-pub(crate) mod functions;
+pub(crate) mod function_command;
 pub(crate) mod hashes;
 pub(crate) mod keys;
 pub(crate) mod layout_settings;

@@ -6,7 +6,7 @@ use super::ranges::{parse_key_count, parse_positive_count};
 use super::work_estimate::WorkLimit;
 use crate::error::{Error, SYNTAX};
 use crate::keyspace::database::{ChangeEffect, Effects};
-use crate::resp::reply::Reply;
+use crate::resp::reply_writer::Reply;
 use crate::value::Collection;
 
 /// A function that removes a number of elements at an end of a collection, and writes them.

@@ -11,7 +11,7 @@ use crate::keyspace::segment_table::POSITION_BITS;
 use crate::keyspace::walk::walk;
 use crate::limits::SCANNED_MAX;
 use crate::resp::number::{IntegerText, parse_i64, parse_u64};
-use crate::resp::reply::Reply;
+use crate::resp::reply_writer::Reply;
 use crate::value::Collection;
 use crate::value::StoreValue;
 

@@ -9,7 +9,7 @@ use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::{Error, WRONG_TYPE};
 use crate::keyspace::database::{ChangeEffect, Effects};
 use crate::keyspace::key::Key;
-use crate::keyspace::locks::Locks;
+use crate::keyspace::shard_locks::Locks;
 use crate::value::Collection;
 use crate::value::set::Set;
 

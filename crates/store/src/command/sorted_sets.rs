@@ -1,17 +1,17 @@
 //! Commands on sorted sets.
 
-mod add;
+mod add_and_remove;
 mod bounds;
 mod combine;
 mod pop;
 mod range;
-mod read;
 mod scan;
+mod scores_and_ranks;
 
 use bounds::{BoundKind, Order};
 
 use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
-use crate::resp::reply::{Reply, RespVersion};
+use crate::resp::reply_writer::{Reply, RespVersion};
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENY_OOM);
 const FAST_WRITE: Flags = WRITE.and(Flags::FAST);
@@ -31,36 +31,36 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         -4,
         FAST_WRITE,
         ("1.2.0", "Adds members or sets their scores."),
-        add::add,
+        add_and_remove::add,
     ),
     SORTED_SETS.row(
         "zincrby",
         4,
         FAST_WRITE,
         ("1.2.0", "Adds to the score of a member."),
-        add::increment,
+        add_and_remove::increment,
     ),
-    SORTED_SETS.row("zrem", -3, FAST_REMOVE, ("1.2.0", "Removes members."), add::remove),
+    SORTED_SETS.row("zrem", -3, FAST_REMOVE, ("1.2.0", "Removes members."), add_and_remove::remove),
     SORTED_SETS.row(
         "zscore",
         3,
         FAST_READ,
         ("1.2.0", "Returns the score of a member."),
-        read::score,
+        scores_and_ranks::score,
     ),
     SORTED_SETS.row(
         "zmscore",
         -3,
         FAST_READ,
         ("6.2.0", "Returns the scores of members."),
-        read::scores,
+        scores_and_ranks::scores,
     ),
     SORTED_SETS.row(
         "zcard",
         2,
         FAST_READ,
         ("1.2.0", "Returns the number of members."),
-        read::cardinality,
+        scores_and_ranks::cardinality,
     ),
     SORTED_SETS.row(
         "zcount",
@@ -81,14 +81,14 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         -3,
         FAST_READ,
         ("2.0.0", "Returns the index of a member by score."),
-        |call| read::rank(call, Order::Ascending),
+        |call| scores_and_ranks::rank(call, Order::Ascending),
     ),
     SORTED_SETS.row(
         "zrevrank",
         -3,
         FAST_READ,
         ("2.0.0", "Returns the index of a member, from the highest score on."),
-        |call| read::rank(call, Order::Descending),
+        |call| scores_and_ranks::rank(call, Order::Descending),
     ),
     SORTED_SETS.row(
         "zscan",
@@ -102,7 +102,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         -2,
         READ.and(Flags::UNSTABLE),
         ("6.2.0", "Returns random members."),
-        read::random,
+        scores_and_ranks::random,
     ),
     SORTED_SETS.row("zrange", -4, READ, ("1.2.0", "Returns the members in a range."), range::range),
     SORTED_SETS

@@ -17,7 +17,7 @@ use crate::keyspace::record::KeyRecord;
 use crate::limits::STRING_MAX_BYTES;
 use crate::resp::long_double::LongDouble;
 use crate::resp::number::{IntegerText, parse_i64};
-use crate::resp::reply::Reply;
+use crate::resp::reply_writer::Reply;
 use crate::value::StoreValue;
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENY_OOM);

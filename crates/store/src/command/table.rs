@@ -6,8 +6,8 @@ use super::spec::CommandSpec;
 use super::work_estimate::WorkEstimate;
 use super::{
     bitmaps, client_commands, command_commands, config, connection, databases, dump, expiry,
-    functions, hashes, keys, lists, rate_limit, scan, server, sets, slow_log, sort, sorted_sets,
-    strings, transactions,
+    function_command, hashes, keys, lists, rate_limit, scan, server, sets, slow_log, sort,
+    sorted_sets, strings, transactions,
 };
 
 /// The commands of each file.
@@ -31,7 +31,7 @@ const PARTS: &[&[CommandSpec]] = &[
     transactions::COMMANDS,
     connection::COMMANDS,
     client_commands::COMMANDS,
-    functions::COMMANDS,
+    function_command::COMMANDS,
     command_commands::COMMANDS,
     server::COMMANDS,
     config::COMMANDS,

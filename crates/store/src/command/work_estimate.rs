@@ -5,7 +5,7 @@ use super::table::CommandRow;
 use crate::dispatch::key_positions;
 use crate::error::{Error, TOO_MUCH_WORK};
 use crate::keyspace::key::Key;
-use crate::keyspace::locks::Locks;
+use crate::keyspace::shard_locks::Locks;
 use crate::limits::{SCANNED_MAX, SHARDS, WORK_UNIT_BYTES};
 use crate::resp::arguments::{Arguments, OwnedArguments};
 

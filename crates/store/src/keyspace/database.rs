@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::access::{Access, AccessRecording};
-use super::garbage::Garbage;
+use super::access_statistics::{Access, AccessRecording};
+use super::deferred_free::Garbage;
 use super::key::{Key, KeyHasher};
 use super::record::KeyRecord;
 use super::segment_table::{EntryLocation, SegmentTable};

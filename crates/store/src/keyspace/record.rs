@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::access::Access;
-use super::allocation::allocated_bytes;
+use super::access_statistics::Access;
+use super::allocation_size::allocated_bytes;
 use crate::prefetch::{prefetch, prefetch_two};
 use crate::resp::number::parse_i64;
 use crate::value::StoreValue;

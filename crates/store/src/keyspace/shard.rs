@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::access::AccessRecording;
+use super::access_statistics::AccessRecording;
 use super::database::{Database, Effects};
-use super::garbage::Garbage;
+use super::deferred_free::Garbage;
 use super::key::KeyHasher;
-use super::locks::Busy;
+use super::shard_locks::Busy;
 
 /// A shard with its lock.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! Walks through all keys of a database.
 
 use super::database::has_expired;
-use super::locks::Locks;
 use super::record::KeyRecord;
+use super::shard_locks::Locks;
 use crate::job::ShardSet;
 
 /// Calls `visit` for all records of a database that have not expired. A job that has not locked all

@@ -3,8 +3,8 @@
 //! A listpack is its length in bytes (4 bytes), the number of elements (2 bytes), the elements and
 //! a byte 255. Behind each element is its length, for reading from the end.
 
-use super::element::{Element, signed};
-use super::reader::PayloadReader;
+use super::packed_element::{Element, signed};
+use super::payload_reader::PayloadReader;
 
 /// Calls `visit` for each element. Returns `None` if the listpack is damaged, or `visit` does.
 pub(super) fn elements(

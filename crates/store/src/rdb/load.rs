@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use super::element::Element;
-use super::reader::PayloadReader;
-use super::{kind, listpack, old_forms};
+use super::packed_element::Element;
+use super::payload_reader::PayloadReader;
+use super::{kind, legacy_encodings, listpack};
 use crate::keyspace::database::Effects;
 use crate::keyspace::record::EXPIRY_MAX_MS;
 use crate::value::hash::Hash;
@@ -64,7 +64,7 @@ fn list(kind: u8, reader: &mut PayloadReader<'_>) -> Option<ListValue> {
         Some(())
     };
     if kind == kind::LIST_ZIPLIST {
-        old_forms::ziplist(&reader.string()?, add)?;
+        legacy_encodings::ziplist(&reader.string()?, add)?;
         return Some(list);
     }
     for _ in 0..reader.number()? {
@@ -75,7 +75,7 @@ fn list(kind: u8, reader: &mut PayloadReader<'_>) -> Option<ListValue> {
                 _ => return None,
             }
         } else if kind == kind::LIST_ZIPLISTS {
-            old_forms::ziplist(&reader.string()?, &mut add)?;
+            legacy_encodings::ziplist(&reader.string()?, &mut add)?;
         } else {
             add(Element::Text(&reader.string()?))?;
         }
@@ -88,7 +88,7 @@ fn set(kind: u8, reader: &mut PayloadReader<'_>, effects: &Effects) -> Option<Se
     let mut add =
         |member: Element<'_>| member.with_text(|text| set.insert(text, effects)).then_some(());
     match kind {
-        kind::SET_INTEGERS => old_forms::integers(&reader.string()?, add)?,
+        kind::SET_INTEGERS => legacy_encodings::integers(&reader.string()?, add)?,
         kind::SET_LISTPACK => listpack::elements(&reader.string()?, add)?,
         _ => {
             for _ in 0..reader.number()? {
@@ -206,8 +206,8 @@ fn pairs(
     };
     match kind {
         Pack::List => listpack::elements(pack, visit_one)?,
-        Pack::Zip => old_forms::ziplist(pack, visit_one)?,
-        Pack::Map => old_forms::zipmap(pack, visit_one)?,
+        Pack::Zip => legacy_encodings::ziplist(pack, visit_one)?,
+        Pack::Map => legacy_encodings::zipmap(pack, visit_one)?,
     }
     first.is_none().then_some(())
 }

@@ -6,18 +6,18 @@
 //! | Module | Contents |
 //! |---|---|
 //! | `load`, `save` | the readers of values in payloads; the writer of payloads |
-//! | `reader` | the reader for the pieces of a payload |
-//! | `listpack`, `element` | packed collections of Redis 7, and their elements |
-//! | `old_forms` | packed collections that only older versions of Redis write |
+//! | `payload_reader` | the reader for the pieces of a payload |
+//! | `listpack`, `packed_element` | packed collections of Redis 7, and their elements |
+//! | `legacy_encodings` | packed collections that only older versions of Redis write |
 //! | `lzf`, `crc64` | decompression of LZF; the checksum of payloads |
 
 mod crc64;
-mod element;
+mod legacy_encodings;
 mod listpack;
 mod load;
 mod lzf;
-mod old_forms;
-mod reader;
+mod packed_element;
+mod payload_reader;
 mod save;
 
 use crc64::crc64;

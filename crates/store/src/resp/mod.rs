@@ -6,7 +6,7 @@
 //! | `inline_command` | commands that people type in one line |
 //! | `arguments` | the arguments of one command |
 //! | `protocol_error` | errors after which a connection cannot continue |
-//! | `reply`, `output` | the writer of replies in RESP2 and RESP3; replies that wait to be sent |
+//! | `reply_writer`, `output` | replies in RESP2 and RESP3; replies that wait to be sent |
 //! | `reply_reader` | the reader of replies in RESP3 for local clients |
 //! | `number` | parsing and formatting of numbers as in Redis |
 //! | `long_double`, `wide_integer` | the numbers of `INCRBYFLOAT`; integers of any length |
@@ -17,7 +17,7 @@ pub(crate) mod long_double;
 pub(crate) mod number;
 pub(crate) mod output;
 pub(crate) mod protocol_error;
-pub(crate) mod reply;
 pub(crate) mod reply_reader;
+pub(crate) mod reply_writer;
 pub(crate) mod request_parser;
 mod wide_integer;

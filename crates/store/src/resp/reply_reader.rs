@@ -102,7 +102,7 @@ fn parse_double(text: &[u8]) -> f64 {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::reply::{Reply, RespVersion};
+    use super::super::reply_writer::{Reply, RespVersion};
     use super::*;
     use crate::error::NOT_A_FLOAT;
 

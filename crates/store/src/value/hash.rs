@@ -4,15 +4,15 @@
 
 mod compact;
 mod expiry_index;
-mod full;
+mod table_form;
 
 use compact::CompactFields;
-use full::{FieldEntry, FullFields};
+use table_form::{FieldEntry, FullFields};
 
 use super::field_encoding::EncodedField;
 use super::{Collection, StoreValue};
 use crate::command::random_choice::RandomElements;
-use crate::keyspace::allocation::allocated_bytes;
+use crate::keyspace::allocation_size::allocated_bytes;
 use crate::keyspace::database::Effects;
 use crate::keyspace::segment_table::POSITION_BITS;
 use crate::prefetch::prefetch_two;

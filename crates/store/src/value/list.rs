@@ -12,7 +12,7 @@ use std::ops::Range;
 use chunk::{ChunkElements, ListChunk};
 
 use super::{Collection, StoreValue};
-use crate::keyspace::allocation::allocated_bytes;
+use crate::keyspace::allocation_size::allocated_bytes;
 use crate::prefetch::prefetch_two;
 
 /// A list of strings in one of its forms.

@@ -20,7 +20,7 @@ use list::ListValue;
 use set::Set;
 use sorted_set::SortedSet;
 
-use crate::keyspace::allocation::allocated_bytes;
+use crate::keyspace::allocation_size::allocated_bytes;
 use crate::limits::WORK_UNIT_BYTES;
 use crate::prefetch::prefetch_one;
 

@@ -1,21 +1,21 @@
 //! Sets of strings.
 
 mod compact;
-mod full;
 mod integers;
+mod table_form;
 
 use compact::CompactMembers;
-use full::{FullMembers, MemberText};
 use integers::IntegerSet;
+use table_form::{FullMembers, MemberText};
 
 use super::{Collection, StoreValue};
 use crate::command::random_choice::RandomElements;
-use crate::keyspace::allocation::allocated_bytes;
+use crate::keyspace::allocation_size::allocated_bytes;
 use crate::keyspace::database::Effects;
 use crate::keyspace::segment_table::POSITION_BITS;
 use crate::prefetch::prefetch_two;
 use crate::resp::number::{IntegerText, parse_i64};
-use crate::resp::reply::Reply;
+use crate::resp::reply_writer::Reply;
 
 /// Most members of a set of integers (`set-max-intset-entries`).
 const INTEGERS_MAX: usize = 512;

@@ -1,19 +1,20 @@
 //! Sorted sets: members with scores, in the order of the scores.
 //!
-//! A small set is one allocation ([`compact`]); a larger one has a table and a tree ([`full`]).
-//! Members with equal scores are in the order of their bytes. A rank is an index in that order.
+//! A small set is one allocation ([`compact`]); a larger one has a table and a tree
+//! ([`table_and_tree`]). Members with equal scores are in the order of their bytes. A rank is an
+//! index in that order.
 
 mod compact;
-mod full;
 mod paged_arena;
 mod ranked_tree;
+mod table_and_tree;
 
 use std::cmp::Ordering;
 use std::iter::Rev;
 use std::ops::Range;
 
 use compact::{CompactEntries, CompactSortedSet};
-use full::{FullEntries, FullSortedSet};
+use table_and_tree::{FullEntries, FullSortedSet};
 
 use super::{Collection, StoreValue};
 use crate::keyspace::key::KeyHasher;

@@ -5,7 +5,7 @@ use pinion_store::settings::Settings;
 use pinion_store::store::Store;
 use pinion_store::{OutputPart, ReplyOutput};
 
-use super::seal::seal;
+use super::payload_checksum::seal;
 
 const NOW_MS: u64 = 1_700_000_000_000;
 

@@ -6,17 +6,17 @@
 mod bitmaps;
 mod command_table;
 mod comparison;
+mod dump_restore;
 mod generator;
 mod hashes;
 mod keys;
 mod lists;
 mod packed_forms;
-mod payloads;
+#[path = "../oracle/payload_checksum.rs"]
+mod payload_checksum;
 mod read_sets;
 mod redis_server;
 mod resp_reply;
-#[path = "../oracle/seal.rs"]
-mod seal;
 mod sets;
 mod sort;
 mod sorted_sets;

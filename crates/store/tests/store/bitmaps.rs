@@ -1,4 +1,4 @@
-use crate::conversation::Conversation;
+use crate::test_client::Conversation;
 
 #[test]
 fn bits_are_set_counted_and_found() {

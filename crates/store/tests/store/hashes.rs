@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use crate::conversation::Conversation;
+use crate::test_client::Conversation;
 
 #[test]
 fn hashes_are_stored_and_returned() {

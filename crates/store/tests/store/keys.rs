@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use crate::conversation::Conversation;
+use crate::test_client::Conversation;
 
 #[test]
 fn keys_are_renamed_copied_and_moved() {

@@ -1,4 +1,4 @@
-use crate::conversation::Conversation;
+use crate::test_client::Conversation;
 
 #[test]
 fn elements_come_and_go_at_both_ends() {

@@ -1,4 +1,4 @@
-use crate::conversation::Conversation;
+use crate::test_client::Conversation;
 
 #[test]
 fn tokens_are_taken_and_come_back() {

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use crate::conversation::Conversation;
+use crate::test_client::Conversation;
 
 #[test]
 fn sets_are_stored_and_combined() {

@@ -2,7 +2,7 @@ use std::cell::Cell;
 
 use pinion_store::settings::{Clock, Settings};
 
-use crate::conversation::Conversation;
+use crate::test_client::Conversation;
 
 thread_local! {
     static NOW_US: Cell<u64> = const { Cell::new(0) };

@@ -1,4 +1,4 @@
-use crate::conversation::Conversation;
+use crate::test_client::Conversation;
 
 #[test]
 fn elements_are_sorted_by_what_belongs_to_them() {

@@ -1,4 +1,4 @@
-use crate::conversation::Conversation;
+use crate::test_client::Conversation;
 
 #[test]
 fn members_have_scores() {

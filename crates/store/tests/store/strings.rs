@@ -1,6 +1,6 @@
 use pinion_store::limits::{REPORTED_STEP_BYTES, SHARDS};
 
-use crate::conversation::Conversation;
+use crate::test_client::Conversation;
 
 #[test]
 fn strings_are_stored_and_returned() {

@@ -1,8 +1,8 @@
 //! The value of an attribute, and its escaping.
 
+use super::character_reference::decoded;
+use super::code_attributes;
 use super::context::{Context, TRUST_IS_IDLE, Trust};
-use super::framework;
-use super::reference::decoded;
 use super::script::ScriptContext;
 use super::style::StyleContext;
 use super::tag::{TELLING, Tag, local};
@@ -74,8 +74,8 @@ impl ValueContext {
                 Kind::Refused("a value in `srcdoc`, a page of HTML, cannot be escaped here")
             }
             b"style" => Kind::Style(StyleContext::default()),
-            name if framework::is_unknown_code(name) => Kind::Refused(HYPERSCRIPT),
-            name if framework::is_code(name) => Kind::Script(ScriptContext::default()),
+            name if code_attributes::is_unknown_code(name) => Kind::Refused(HYPERSCRIPT),
+            name if code_attributes::is_code(name) => Kind::Script(ScriptContext::default()),
             name if TELLING.contains(&name) => Kind::Word(Some(Vec::new())),
             _ if tag.refreshes(name) => Kind::Refresh,
             _ if tag.animates(local) => Kind::Refused(ANIMATES),

@@ -2,12 +2,12 @@
 //! matters to a value.
 
 use super::attribute::ValueContext;
+use super::code_attributes;
 use super::context::{Context, TRUST_IS_IDLE, Trust};
-use super::element::{Element, end_tag, is_cut_end_tag, may_be_computed};
-use super::framework;
+use super::special_elements::{Element, end_tag, is_cut_end_tag, may_be_computed};
 use super::tag::{Tag, local};
+use crate::compile_error::quoted;
 use crate::limits::NAME_MAX_BYTES;
-use crate::problem::quoted;
 
 /// A position in HTML or XML.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -337,7 +337,7 @@ impl Html {
             State::Name => {
                 // Two values could be the two halves of a name that is not harmless.
                 let is_second = self.name.contains(&VALUE_IN_NAME);
-                self.is_computed |= is_second || !framework::stays_harmless(&self.name);
+                self.is_computed |= is_second || !code_attributes::stays_harmless(&self.name);
                 push(&mut self.name, VALUE_IN_NAME);
                 Ok(Context::Name)
             }

@@ -3,14 +3,14 @@
 //! | Module | Holds |
 //! |---|---|
 //! | `context` | [`Context`]: the ways of escaping |
-//! | `page` | [`PageContext`]: a position in a page of any kind; the kind of a file |
+//! | `page_context` | [`PageContext`]: a position in a page of any kind; the kind of a file |
 //! | `html` | a position in HTML or XML |
-//! | `element` | elements with no elements in them |
-//! | `framework` | attributes that hold code |
+//! | `special_elements` | elements with no elements in them |
+//! | `code_attributes` | attributes that hold code |
 //! | `tag` | the facts of a tag that decide the meaning of its attributes |
 //! | `attribute` | the value of an attribute |
 //! | `url` | a position in a URL |
-//! | `reference` | `&quot;` and the like, as a browser reads them |
+//! | `character_reference` | `&quot;` and the like, as a browser reads them |
 //! | `script` | a position in JavaScript or JSON |
 //! | `style` | a position in CSS |
 //!
@@ -18,17 +18,17 @@
 //! only the position of values; a position where no value can be made safe refuses it.
 
 mod attribute;
+mod character_reference;
+mod code_attributes;
 mod context;
-mod element;
-mod framework;
 mod html;
-mod page;
-mod reference;
+mod page_context;
 mod script;
+mod special_elements;
 mod style;
 mod tag;
 mod url;
 
 pub use context::Context;
 pub(crate) use context::Trust;
-pub(crate) use page::PageContext;
+pub(crate) use page_context::PageContext;

@@ -4,11 +4,11 @@
 //! bracket. Both readings are followed until one is not valid for a browser, such as a string that
 //! does not end on its line; a value between is refused unless both agree on it.
 
-mod reading;
+mod script_tokenizer;
 
 use super::context::Context;
 use crate::limits::SCRIPT_READINGS_MAX;
-use reading::Reading;
+use script_tokenizer::Reading;
 
 /// A position, by each reading, one of them at least.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! The parser of expressions.
 
-use super::functions::Callee;
+use super::output_functions::Callee;
 use super::parser::Parser;
+use super::parser_input::Item;
 use super::scope::Meaning;
-use super::stream::Item;
 use super::token::{Kind, LuaToken};
-use crate::problem::TemplateProblem;
+use crate::compile_error::TemplateProblem;
 
 /// The result of a chain of fields, indexes and calls.
 pub(super) struct Chain<'a> {

@@ -2,8 +2,8 @@
 //! between tokens, a value at a `]]` there.
 
 use super::token::{Kind, LuaToken, is_name_byte, sign, word};
-use super::{hints, literal};
-use crate::problem::{FileFault, quoted};
+use super::{literal, syntax_hints};
+use crate::compile_error::{FileFault, quoted};
 
 /// A position in a file.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +110,7 @@ impl<'a> Lexer<'a> {
         } else {
             let length = if rest.starts_with(b"!=") { 2 } else { 1 };
             let shown = quoted(&rest[..length]);
-            let instead = hints::for_sign(rest).map(|instead| format!("; write {instead}"));
+            let instead = syntax_hints::for_sign(rest).map(|instead| format!("; write {instead}"));
             let instead = instead.unwrap_or_default();
             return Err(FileFault::new(line, format!("`{shown}` is not valid in Lua{instead}")));
         };

@@ -6,29 +6,29 @@
 //! | `token` | tokens, keywords, signs |
 //! | `lexer` | bytes → tokens |
 //! | `literal` | strings and numbers, the tokens with a grammar of their own |
-//! | `stream` | the input of the parser: tokens, text, values, blocks that wait |
+//! | `parser_input` | the input of the parser: tokens, text, values, blocks that wait |
 //! | `parser` | pages, values, and functions that all parts of the parser need |
 //! | `statement` | statements |
 //! | `expression` | expressions |
-//! | `functions` | functions that write text, and their calls |
+//! | `output_functions` | functions that write text, and their calls |
 //! | `scope` | names that are declared, labels, Lua's limits |
-//! | `slots` | variables that a slot of a page cannot use |
-//! | `hints` | hints for syntax of other languages |
+//! | `slot_variables` | variables that a slot of a page cannot use |
+//! | `syntax_hints` | hints for syntax of other languages |
 //!
 //! The language is the union of LuaJIT and Lua 5.4; syntax that only one of them accepts is refused
 //! by the other one when the page is loaded. It is stricter than both in two points: `goto` is no
 //! name, and a bracket at the front of a line never calls the expression on the line before it.
 
 mod expression;
-mod functions;
-mod hints;
 mod lexer;
 mod literal;
+mod output_functions;
 mod parser;
+mod parser_input;
 mod scope;
-mod slots;
+mod slot_variables;
 mod statement;
-mod stream;
+mod syntax_hints;
 mod token;
 
 #[cfg(test)]

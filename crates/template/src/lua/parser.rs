@@ -4,18 +4,18 @@
 //! The parser also follows the HTML, along the branches and loops of Lua: the text after an `if`
 //! has one context in the page whichever branch ran, or the page is refused.
 
-use super::functions::{Callee, Functions};
-use super::hints;
+use super::output_functions::{Callee, Functions};
+use super::parser_input::{Item, TokenStream};
 use super::scope::{Meaning, Refused, Scopes};
-use super::slots::SlotNames;
+use super::slot_variables::SlotNames;
 use super::statement::{Flow, is_end};
-use super::stream::{Item, TokenStream};
+use super::syntax_hints;
 use super::token::{Kind, LuaToken};
+use crate::compile_error::{FileFault, TemplateProblem, quoted};
 use crate::escaping::{Context, PageContext};
-use crate::expand::ExpandedPage;
+use crate::include_expansion::ExpandedPage;
 use crate::limits::NESTING_MAX;
-use crate::problem::{FileFault, TemplateProblem, quoted};
-use crate::source::Show;
+use crate::source_pieces::Show;
 
 /// The prefix of names in generated code.
 const RESERVED: &[u8] = b"__";
@@ -379,7 +379,7 @@ impl<'a> Parser<'a> {
             Item::End => "the end of the page".to_owned(),
         };
         let hint = match self.stream.now() {
-            Item::Token(token) => hints::for_found(wanted, self.stream.text(token)),
+            Item::Token(token) => syntax_hints::for_found(wanted, self.stream.text(token)),
             _ => None,
         };
         let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();

@@ -1,13 +1,13 @@
 //! The parser of statements.
 
-use super::functions::Callee;
-use super::hints;
+use super::output_functions::Callee;
 use super::parser::{Done, Parser};
+use super::parser_input::{Item, TokenStream};
 use super::scope::{Meaning, Refused};
-use super::stream::{Item, TokenStream};
+use super::syntax_hints;
 use super::token::{Kind, LuaToken};
+use crate::compile_error::{FileFault, quoted};
 use crate::escaping::PageContext;
-use crate::problem::{FileFault, quoted};
 
 /// The way in which a block ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -375,7 +375,7 @@ impl<'a> Parser<'a> {
             }
             let word = target.name.map(|(name, _)| name);
             if let Some((word, instead)) =
-                word.and_then(|word| Some((word, hints::for_word(word)?)))
+                word.and_then(|word| Some((word, syntax_hints::for_word(word)?)))
             {
                 let word = quoted(word);
                 return self.fail(format!("Lua has no `{word}`; write {instead}"));

@@ -4,7 +4,7 @@ use mlua::Lua;
 use proptest::prelude::*;
 
 use super::parser::Parser;
-use super::stream::TokenStream;
+use super::parser_input::TokenStream;
 use super::{Kind, Lexer, LuaToken};
 
 /// One program each; what is not Lua is here too.

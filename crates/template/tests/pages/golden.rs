@@ -1,6 +1,6 @@
 //! Every form of the language, with its output.
 
-use crate::site::{alone, compiled, page, shown};
+use crate::test_site::{alone, compiled, page, shown};
 
 #[test]
 fn text_is_sent_as_it_is() {

@@ -1,13 +1,13 @@
 //! Runs pages with LuaJIT and checks their output, their escaping and the refused ones.
 
-mod contexts;
-mod corpus;
+mod compile_laws;
+mod escaping_contexts;
+mod fuzz_corpus;
 mod golden;
-mod hostile;
-mod laws;
-mod refused;
-mod scripts;
-mod site;
+mod random_pages;
+mod refused_pages;
+mod script_injection;
+mod test_site;
 
 // Links LuaJIT, whose functions mlua calls.
 use pinion_luajit as _;

@@ -1,7 +1,7 @@
 //! Content that keeps one C function busy: a client posts it repeatedly while another one waits for
 //! its pages. `tests/tests/black_box/lua_large_input.rs` counts the responses of the other client.
 
-use super::super::started::Started;
+use super::super::started_server::Started;
 use super::victim;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

@@ -18,10 +18,10 @@ mod kawipiko_archive;
 mod rebuild;
 mod report;
 
-use super::cost::{self, Cost};
+use super::process_cost::{self, Cost};
 use super::runs::Run;
-use super::{release, trees};
-use crate::debian::{self, Need, Proof};
+use super::{release_binary, sample_sites};
+use crate::debian_packages::{self, Need, Proof};
 use crate::process;
 use anyhow::{Context, Result, bail};
 use compressed_sizes::Split;
@@ -115,10 +115,10 @@ struct Made {
 /// Runs the measurements of the command line and records each site as a part of today's run.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
-    debian::install(NEEDS)?;
+    debian_packages::install(NEEDS)?;
     let bench = Bench {
-        pinion: release::binary()?,
-        state: release::state()?,
+        pinion: release_binary::binary()?,
+        state: release_binary::state()?,
         archiver: kawipiko_archive::archiver(),
     };
     let is_wanted = |part: &str| options.only.is_none_or(|only| only == part);
@@ -161,7 +161,7 @@ struct Bench {
 impl Bench {
     fn site(&self, site: &Site, cores: Cores, rounds: usize) -> Result<Vec<Case>> {
         let root = match site.name {
-            "pages" => trees::pages(&self.state)?.root,
+            "pages" => sample_sites::pages(&self.state)?.root,
             _ => PathBuf::from(DOCS),
         };
         // Both programs read the same files; the first reading is not counted.
@@ -236,7 +236,7 @@ impl Bench {
     fn cost(&self, build: &Command, cores: Cores, archive: &Path) -> Result<Cost> {
         remove(archive)?;
         remove(&self.state.join(".build.pinion.stat"))?;
-        cost::of(build, cores.pinned(), &self.state.join("build.log"))
+        process_cost::of(build, cores.pinned(), &self.state.join("build.log"))
     }
 
     /// Returns the output of a verb of Pinion about the last archive.

@@ -1,11 +1,11 @@
 //! The cost of a rebuild after one change, the use of two cores by a build, and the memory of a
 //! build of very many files.
 
-use super::super::cost::{self, Cost};
-use super::super::figures::{self, Figure};
+use super::super::figure_table::{self, Figure};
+use super::super::process_cost::{self, Cost};
 use super::super::runs::Run;
+use super::super::sample_sites::{self, Tree};
 use super::super::statistics::Spread;
-use super::super::trees::{self, Tree};
 use super::{Cores, remove};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ struct Build {
 
 /// Builds a site of 100 000 files on one core and on all, then repeatedly after one change.
 pub(super) fn rebuild(pinion: &Path, state: &Path, rounds: usize, run: &mut Run) -> Result<()> {
-    let tree = trees::files(state)?;
+    let tree = sample_sites::files(state)?;
     let archive = Place::new(state, "rebuild")?;
     // The first reading of the files is not counted.
     archive.build(pinion, &tree, &["--codings", "identity"], Cores::All)?;
@@ -70,7 +70,7 @@ pub(super) fn rebuild(pinion: &Path, state: &Path, rounds: usize, run: &mut Run)
          page cache; the default codings; times without the wait for the disk at the end. What \
          `cp` takes is how fast the machine has memory for as many bytes: a rebuild copies them \
          too. {rounds} rounds: the median, in brackets the least and the most.\n\n{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     println!("\n== rebuild\n\n{text}");
     let data = json!({
@@ -124,15 +124,15 @@ impl Round {
 
 /// Builds a site of a million files and 10 GiB to measure its memory.
 pub(super) fn memory(pinion: &Path, state: &Path, run: &mut Run) -> Result<()> {
-    let (tree, largest) = trees::million(state)?;
+    let (tree, largest) = sample_sites::million(state)?;
     let archive = Place::new(state, "million")?;
     archive.clear()?;
     let mut command = archive.command(pinion, &tree, &["--level", "fast"]);
-    let peak = cost::peak_bytes(&mut command)?;
+    let peak = process_cost::peak_bytes(&mut command)?;
     let cores = thread::available_parallelism()?.get() as u64;
     let each = peak.saturating_sub(largest * cores) as f64 / tree.files as f64;
     let mut again = archive.command(pinion, &tree, &["--level", "fast"]);
-    let rebuild = cost::peak_bytes(&mut again)?;
+    let rebuild = process_cost::peak_bytes(&mut again)?;
     let rebuild_each = rebuild.saturating_sub(largest * cores) as f64 / tree.files as f64;
     let figures = [
         Figure::of("most memory of a build, bytes for each file", each).at_most(MEMORY_GOAL_BYTES),
@@ -142,7 +142,7 @@ pub(super) fn memory(pinion: &Path, state: &Path, run: &mut Run) -> Result<()> {
     let text = format!(
         "1 000 000 generated files, 10 GiB, `--level fast`. The largest file is taken off once for \
          each core.\n\n{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     println!("\n== memory\n\n{text}");
     let data = json!({
@@ -174,7 +174,7 @@ impl Place {
 
     fn build(&self, pinion: &Path, tree: &Tree, flags: &[&str], cores: Cores) -> Result<Build> {
         let command = self.command(pinion, tree, flags);
-        let cost = cost::of(&command, cores.pinned(), &self.log)?;
+        let cost = process_cost::of(&command, cores.pinned(), &self.log)?;
         let told = serde_json::from_str(&fs::read_to_string(&self.log)?)?;
         Ok(Build { cost, told })
     }
@@ -190,7 +190,7 @@ impl Place {
         let copy = self.folder.join("copy");
         let mut command = Command::new("cp");
         command.arg("--reflink=never").arg(&self.archive).arg(&copy);
-        let cost = cost::of(&command, Cores::All.pinned(), &self.log)?;
+        let cost = process_cost::of(&command, Cores::All.pinned(), &self.log)?;
         remove(&copy)?;
         Ok(cost)
     }

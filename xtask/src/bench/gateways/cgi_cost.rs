@@ -1,12 +1,12 @@
 //! The cost of a CGI script compared with a bare loop that starts the same program, one after the
 //! other; and the memory of an idle server.
 
-use super::setup::{Place, Scripts};
-use crate::bench::cost;
-use crate::bench::figures::{self, Figure};
-use crate::bench::load::cpu;
+use super::compared_servers::{Place, Scripts};
+use crate::bench::figure_table::{self, Figure};
+use crate::bench::load::cpu_time;
 use crate::bench::load::h2load::{self, Requests};
-use crate::bench::load::server::Server;
+use crate::bench::load::measured_server::Server;
+use crate::bench::process_cost;
 use crate::bench::statistics::Spread;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
     let report = format!(
         "{SCRIPTS} runs of a static program, one after the other, {rounds} rounds in turn. CPU \
          time is that of the server with its processes, or of the loop, and of the scripts.\n\n{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     Ok((report, json!({"bare": bare, "own": as_own, "other": as_other, "memory_mib": memory})))
 }
@@ -64,7 +64,7 @@ pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
 fn loop_us(place: &Place) -> Result<f64> {
     let mut command = place.command_on_core(place.file("spawn"));
     command.arg(SCRIPTS.to_string()).arg(place.file("scripts/hello"));
-    let cost = cost::of(&command, None, &place.file("spawn.log"))?;
+    let cost = process_cost::of(&command, None, &place.file("spawn.log"))?;
     Ok(cost.cpu_seconds * 1e6 / f64::from(SCRIPTS))
 }
 
@@ -93,7 +93,7 @@ fn ended_ticks(server: &Server) -> Result<u64> {
     let mut ticks = 0;
     for process in server.processes()? {
         let path = format!("/proc/{process}/stat");
-        ticks += cpu::ended_ticks(&fs::read_to_string(&path)?).context(path)?;
+        ticks += cpu_time::ended_ticks(&fs::read_to_string(&path)?).context(path)?;
     }
     Ok(ticks)
 }
@@ -111,7 +111,7 @@ fn memory_mib(place: &Place) -> Result<f64> {
     let mut bytes = 0;
     for process in server.processes()? {
         let path = format!("/proc/{process}/smaps_rollup");
-        bytes += cost::bytes_in(&fs::read_to_string(&path)?, "Pss").context(path)?;
+        bytes += process_cost::bytes_in(&fs::read_to_string(&path)?, "Pss").context(path)?;
     }
     Ok(bytes as f64 / f64::from(1 << 20))
 }

@@ -5,23 +5,23 @@
 //!
 //! | Module | Contents |
 //! |---|---|
-//! | `setup` | the servers of the comparison, and the programs that they run or connect to |
-//! | `table` | files, CGI scripts and applications, each with a number of requests on all cores |
+//! | `compared_servers` | the servers of the comparison, and their programs |
+//! | `gateway_comparison` | files, CGI scripts and applications on all cores |
 //! | `cgi_cost` | the cost of a CGI script, and the memory of an idle server |
 //! | `python` | the cost of a request for a Python application, compared with other servers |
 //! | `python_memory` | the memory of Python applications |
 //! | `python_streams` | the effect of a thousand open event streams on other requests |
 
 mod cgi_cost;
+mod compared_servers;
+mod gateway_comparison;
 mod python;
 mod python_memory;
 mod python_streams;
-mod setup;
-mod table;
 
 use super::runs::Run;
-use super::{release, rounds_and_name};
-use crate::debian::{self, Need, Proof};
+use super::{release_binary, rounds_and_name};
+use crate::debian_packages::{self, Need, Proof};
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
@@ -42,10 +42,10 @@ const NEEDS: &[Need] = &[
 ];
 
 /// A measurement, which returns the report and the data.
-type Measure = fn(&setup::Place, usize) -> Result<(String, Value)>;
+type Measure = fn(&compared_servers::Place, usize) -> Result<(String, Value)>;
 
 const PARTS: [(&str, Measure); 5] = [
-    ("gateways", table::run),
+    ("gateways", gateway_comparison::run),
     ("cgi", cgi_cost::run),
     ("python", python::run),
     ("python-memory", python_memory::run),
@@ -62,10 +62,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let parts: Vec<_> =
         PARTS.iter().filter(|(name, _)| only.is_none_or(|it| it == *name)).collect();
     ensure!(!parts.is_empty(), "{USAGE}");
-    debian::install(NEEDS)?;
-    crate::python::install()?;
-    let pinion = release::binary()?;
-    let place = setup::Place::make(&pinion)?;
+    debian_packages::install(NEEDS)?;
+    crate::python_packages::install()?;
+    let pinion = release_binary::binary()?;
+    let place = compared_servers::Place::make(&pinion)?;
     let mut run = Run::open(name)?;
     for (name, measure) in parts {
         let (report, data) = measure(&place, rounds)?;

@@ -1,13 +1,13 @@
 //! The cost of a request for a Python application, with WSGI and with ASGI, compared with other
 //! servers: the smallest application, each server with all its processes on one core.
 
-use super::setup::{INTERPRETER, Place};
-use crate::bench::figures::{self, Figure};
-use crate::bench::load::client::Measured;
-use crate::bench::load::server::{SERVER_CORE, Server, on_core};
+use super::compared_servers::{INTERPRETER, Place};
+use crate::bench::figure_table::{self, Figure};
+use crate::bench::load::load_generators::Measured;
+use crate::bench::load::measured_server::{SERVER_CORE, Server, on_core};
 use crate::bench::load::wrk::{self, Load, Pattern};
 use crate::bench::statistics::Spread;
-use crate::{python, workspace};
+use crate::{python_packages, workspace_paths};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -69,8 +69,8 @@ struct Round {
 
 /// Measures, and returns the report and the data.
 pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
-    let peers = workspace::root().join("bench/load/python_peers.txt");
-    python::install_packages_to(&peers, &place.file("python-peers"))?;
+    let peers = workspace_paths::root().join("bench/load/python_peers.txt");
+    python_packages::install_packages_to(&peers, &place.file("python-peers"))?;
     let mut servers = BTreeMap::new();
     for (name, kind, _) in CASES {
         if let Entry::Vacant(free) = servers.entry(kind) {
@@ -126,7 +126,7 @@ fn report(all: &[Vec<Round>], rounds: usize) -> Result<(String, Value)> {
          the most. Each server runs on one core with all its processes, one process for the \
          application unless noted, access logs off; CPU is that of all of them. uvicorn has uvloop \
          and httptools, granian has uvloop.\n\n{table}\n{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     Ok((report, json!(data)))
 }

@@ -1,11 +1,11 @@
 //! The memory of Python applications: compared with the plain interpreter with the same application
 //! imported, during a million requests, and during 100 MiB of content in both directions.
 
-use super::setup::{INTERPRETER, Place};
-use crate::bench::cost;
-use crate::bench::figures::{self, Figure};
+use super::compared_servers::{INTERPRETER, Place};
+use crate::bench::figure_table::{self, Figure};
 use crate::bench::load::h2load::{self, Requests};
-use crate::bench::load::server::Server;
+use crate::bench::load::measured_server::Server;
+use crate::bench::process_cost;
 use crate::process;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ pub(super) fn run(place: &Place, _rounds: usize) -> Result<(String, Value)> {
     let report = format!(
         "The smallest WSGI application in one process of CPython, one worker, {CONNECTIONS} \
          connections. Memory is that of all processes of Pinion.\n\n{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     let data = json!({
         "bare": bare, "bare_anonymous": bare_anonymous, "before": before, "after": after,
@@ -98,7 +98,7 @@ fn mib(server: &Server, file: &str, name: &str) -> Result<f64> {
 
 fn figure(process: u32, file: &str, name: &str) -> Result<f64> {
     let path = format!("/proc/{process}/{file}");
-    let bytes = cost::bytes_in(&fs::read_to_string(&path)?, name).context(path)?;
+    let bytes = process_cost::bytes_in(&fs::read_to_string(&path)?, name).context(path)?;
     Ok(bytes as f64 / MIB)
 }
 

@@ -1,10 +1,10 @@
 //! The benchmark shows whether a thousand open event streams of an ASGI application slow down
 //! files, and other requests for the application.
 
-use super::setup::Place;
-use crate::bench::figures::{self, Figure};
-use crate::bench::load::server::Server;
-use crate::bench::load::streams::open_streams;
+use super::compared_servers::Place;
+use crate::bench::figure_table::{self, Figure};
+use crate::bench::load::measured_server::Server;
+use crate::bench::load::proxied_event_streams::open_streams;
 use crate::bench::load::wrk::{self, Load, Pattern};
 use crate::bench::statistics::Spread;
 use anyhow::{Context, Result, ensure};
@@ -56,7 +56,7 @@ pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
         "The 99th percentile over {CONNECTIONS} connections beside {STREAMS} event streams of an \
          ASGI application with an event each second, {rounds} rounds, each the median of {LOADS} \
          loads of one second. The server and the application share one core.\n\n{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     Ok((report, json!({"files": ratios, "application_ms": route})))
 }

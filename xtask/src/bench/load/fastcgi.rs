@@ -3,11 +3,11 @@
 //!
 //! PHP-FPM runs on the core of the load, so that the server has the other core to itself.
 
-use super::client::Measured;
-use super::programs::{Program, Workshop};
+use super::compared_servers::{Program, Workshop};
+use super::load_generators::Measured;
+use super::measured_server::{self, CLIENT_CORE, SERVER_CORE, Server};
 use super::proxy::{self, Round};
-use super::server::{self, CLIENT_CORE, SERVER_CORE, Server};
-use crate::bench::figures::{self, Figure};
+use crate::bench::figure_table::{self, Figure};
 use crate::process;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
@@ -60,7 +60,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
         "Requests over {CONNECTIONS} connections for a script of 5 bytes that PHP-FPM runs in \
          {PROCESSES} processes, {turns} rounds of {SECONDS} s in turn. CPU time is that of the \
          server before PHP-FPM alone. \"Kept\" keeps up to {KEPT} connections to it.\n\n{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     Ok((report, data.into()))
 }
@@ -116,7 +116,7 @@ impl PhpFpm {
         );
         fs::write(&configuration, text)?;
         let fpm = find_php_fpm().context("php-fpm; on Debian: apt-get install php-fpm")?;
-        let mut command = server::on_core(CLIENT_CORE, fpm);
+        let mut command = measured_server::on_core(CLIENT_CORE, fpm);
         command.arg("-F").arg("-y").arg(&configuration);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let fpm = Self(command.spawn()?);
@@ -159,10 +159,10 @@ fn server(shop: &Workshop, case: Case, state: &Path) -> Result<Server> {
                     ("KEEPALIVE", keepalive),
                     ("KEEP", if is_kept { "on" } else { "off" }.to_owned()),
                 ];
-                let template = server::template("nginx-fastcgi.conf");
-                let file = server::configuration(&template, &values, &folder)?;
+                let template = measured_server::template("nginx-fastcgi.conf");
+                let file = measured_server::configuration(&template, &values, &folder)?;
                 let nginx = process::find("nginx").context("nginx")?;
-                let mut command = server::on_core(SERVER_CORE, nginx);
+                let mut command = measured_server::on_core(SERVER_CORE, nginx);
                 command.arg("-e").arg(folder.join("nginx.error")).arg("-p").arg(&folder);
                 command.arg("-c").arg(file);
                 return Ok(command);
@@ -180,7 +180,7 @@ fn server(shop: &Workshop, case: Case, state: &Path) -> Result<Server> {
         );
         let file = folder.join("pinion.toml");
         fs::write(&file, text)?;
-        let mut command = server::on_core(SERVER_CORE, shop.pinion());
+        let mut command = measured_server::on_core(SERVER_CORE, shop.pinion());
         command.arg("serve").arg(file);
         Ok(command)
     })

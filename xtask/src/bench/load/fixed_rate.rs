@@ -1,17 +1,17 @@
 //! The cost and the time of a request at a fixed rate: 10, 50 and 80 % of the maximum rate of the
 //! slowest server. Requests are sent when they are due, even if the server is late.
 
-use super::client::{Job, Measured};
-use super::encrypted::PAGE;
+use super::certificates::Key;
+use super::compared_servers::{Content, Program, Setup, Workshop};
 use super::h2load::{self, Streams};
 use super::h3load;
-use super::keys::Key;
+use super::load_generators::{Job, Measured};
+use super::measured_server::Server;
 use super::open_loop::{self, OpenLoop};
-use super::programs::{Content, Program, Setup, Workshop};
 use super::scenario::PINION;
-use super::server::Server;
+use super::tls_scenarios::PAGE;
 use super::wrk::{self, Pattern};
-use crate::bench::figures::{self, Figure};
+use crate::bench::figure_table::{self, Figure};
 use crate::bench::statistics::Spread;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
@@ -205,7 +205,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
          a part of what the slowest of the servers can bear. Over TLS and HTTP/2 the client sends \
          requests of all connections at the same moments: latencies are those of bursts, and of \
          the client as much as of the server.\n\n{tables}{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     Ok((report, data.into()))
 }

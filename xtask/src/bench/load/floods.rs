@@ -1,11 +1,11 @@
 //! The effect of a flood on other clients: the times of their responses while one client causes
 //! work without end at full speed.
 
-use super::encrypted::{PAGE, encrypted, h2};
-use super::h3;
-use super::keys::Key;
-use super::programs::Program;
+use super::certificates::Key;
+use super::compared_servers::Program;
+use super::h3_scenarios;
 use super::scenario::{Ask, Case, Comparison, Figure, PINION, Scenario};
+use super::tls_scenarios::{PAGE, encrypted, h2};
 
 /// The goal: the factor by which the 99th percentile of response times may grow in a flood.
 const GOAL: f64 = 2.0;
@@ -74,5 +74,5 @@ fn http2(program: Program, label: String) -> Case {
 }
 
 fn http3(program: Program, label: String) -> Case {
-    h3::case(label, program, 1, &Ask::new(PAGE))
+    h3_scenarios::case(label, program, 1, &Ask::new(PAGE))
 }

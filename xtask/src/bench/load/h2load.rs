@@ -1,9 +1,9 @@
 //! Loads with h2load: HTTP/2 over TLS with several open requests on each connection, and a number
 //! of requests over HTTP/1.1.
 
-use super::client::Measured;
-use super::cpu;
-use super::server::{self, CLIENT_CORE};
+use super::cpu_time;
+use super::load_generators::Measured;
+use super::measured_server::{self, CLIENT_CORE};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ pub(crate) fn run_requests(load: &Requests) -> Result<Measured> {
 
 /// Runs one load to its end.
 pub(crate) fn run(load: &Streams) -> Result<Measured> {
-    let mut command = server::on_core(CLIENT_CORE, "h2load");
+    let mut command = measured_server::on_core(CLIENT_CORE, "h2load");
     command.args(["-t1", &format!("-c{}", load.connections), &format!("-m{}", load.streams)]);
     let version = match load.version {
         Version::Http1 => "http/1.1",
@@ -79,7 +79,7 @@ fn measured(mut command: Command, times: &Path) -> Result<Measured> {
     // h2load appends to an existing file.
     let _ = fs::remove_file(times);
     command.arg(format!("--log-file={}", times.display()));
-    let (text, time) = cpu::output_with_time(&mut command)?;
+    let (text, time) = cpu_time::output_with_time(&mut command)?;
     let shown = || times.display().to_string();
     let times = fs::read_to_string(times).with_context(shown)?;
     let counted = counted(&text).with_context(|| format!("h2load did not report:\n{text}"))?;

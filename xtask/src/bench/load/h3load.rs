@@ -1,8 +1,8 @@
 //! `bench/h3load`: HTTP/3, of which the load generators of distributions know nothing.
 
-use super::client::Measured;
-use super::cpu;
-use super::server::{self, CLIENT_CORE};
+use super::cpu_time;
+use super::load_generators::Measured;
+use super::measured_server::{self, CLIENT_CORE};
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub(crate) struct Load {
 
 /// Runs one load to its end.
 pub(crate) fn run(load: &Load) -> Result<Measured> {
-    let mut command = server::on_core(CLIENT_CORE, &load.program);
+    let mut command = measured_server::on_core(CLIENT_CORE, &load.program);
     for (flag, count) in [("-c", load.connections), ("-m", load.streams), ("-d", load.seconds)] {
         command.args([flag, &count.to_string()]);
     }
@@ -34,7 +34,7 @@ pub(crate) fn run(load: &Load) -> Result<Measured> {
     if let Some(bytes) = load.body_bytes {
         command.args(["--bytes", &bytes.to_string()]);
     }
-    let (text, time) = cpu::output_with_time(command.arg(&load.url))?;
+    let (text, time) = cpu_time::output_with_time(command.arg(&load.url))?;
     let measured = measured(&text);
     let measured = measured.with_context(|| format!("pinion-h3load did not report:\n{text}"))?;
     Ok(Measured { client: Some(time), ..measured })

@@ -1,11 +1,11 @@
 //! The memory that a server holds for each byte of an attacker: heads of HTTP/2 that represent many
 //! times their compressed size, of requests whose responses cannot be sent.
 
-use super::handshakes::Held;
-use super::idle::own_bytes;
-use super::keys::Key;
-use super::programs::{Content, Program, Setup, Workshop};
-use crate::bench::figures::{self, Figure};
+use super::certificates::Key;
+use super::compared_servers::{Content, Program, Setup, Workshop};
+use super::idle_connection_memory::own_bytes;
+use super::tls_handshakes::Held;
+use crate::bench::figure_table::{self, Figure};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::thread;
@@ -64,7 +64,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
         "Anonymous memory of a server for each byte that {CONNECTIONS} connections of HTTP/2 have \
          sent, each with 100 requests for a small file and a window that stays shut. Each head has \
          12 000 bytes of fields from the HPACK table, in 3 bytes.\n\n{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     let data = all.iter().map(|it| {
         (shop.label(it.program), json!({"connections": it.connections, "ratio": it.ratio}))

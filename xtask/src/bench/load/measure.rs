@@ -1,17 +1,17 @@
 //! Runs one scenario: servers take turns, round after round.
 
-use super::attack::Attack;
-use super::client::{Job, Measured};
-use super::cpu::ClientTime;
+use super::background_flood::Attack;
+use super::compared_servers::{Setup, Workshop};
+use super::cpu_time::ClientTime;
 use super::h2load::{self, Streams};
 use super::h3load;
-use super::handshakes::Handshakes;
+use super::load_generators::{Job, Measured};
+use super::measured_server::Server;
 use super::oha::{self, Crowd};
-use super::probe;
-use super::programs::{Setup, Workshop};
+use super::response_check;
 use super::scenario::{Ask, Case, Client, Comparison, Figure, Scenario, Targets};
-use super::server::Server;
-use super::site;
+use super::served_content;
+use super::tls_handshakes::Handshakes;
 use super::wrk::{self, Pattern};
 use crate::bench::statistics::Spread;
 use anyhow::{Context, Result, bail};
@@ -211,7 +211,7 @@ fn load(
 ) -> Result<Result<Job, String>> {
     let mut fields = Vec::new();
     if case.ask.conditional {
-        let etag = probe::ask(server.address(), case.ask.path, &[])?.etag;
+        let etag = response_check::ask(server.address(), case.ask.path, &[])?.etag;
         let Some(etag) = etag else { return Ok(Err(format!("{}: no ETag.", case.label))) };
         fields.push(format!("If-None-Match: {etag}"));
     }
@@ -305,7 +305,7 @@ fn job(
 fn page_urls(shop: &Workshop, server: &Server) -> Result<PathBuf> {
     let address = server.address();
     let urls: String =
-        site::page_paths().map(|path| format!("https://{address}{path}\n")).collect();
+        served_content::page_paths().map(|path| format!("https://{address}{path}\n")).collect();
     let file = shop.file(&format!("pages-{}.urls", address.port()));
     fs::write(&file, urls)?;
     Ok(file)
@@ -316,8 +316,8 @@ fn mismatch(case: &Case, server: &Server, fields: &[String]) -> Result<Option<St
     let (ask, address) = (&case.ask, server.address());
     let http2 = matches!(ask.client, Client::H2 { .. });
     let response = match case.setup.key {
-        Some(_) => probe::ask_encrypted(address, ask.path, http2)?,
-        None => probe::ask(address, ask.path, fields)?,
+        Some(_) => response_check::ask_encrypted(address, ask.path, http2)?,
+        None => response_check::ask(address, ask.path, fields)?,
     };
     if response.status != ask.status {
         return Ok(Some(format!("answers {} with {}", ask.path, response.status)));

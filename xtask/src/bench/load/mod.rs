@@ -9,62 +9,64 @@
 //! |---|---|
 //! | `scenario` | the table of scenarios |
 //! | `measure` | the rounds of one scenario |
-//! | `table` | its results |
-//! | `programs` | the compared servers and their start |
-//! | `versions` | their versions and names in tables |
-//! | `server`, `cpu` | a measured server on a core of its own; its CPU time |
-//! | `site`, `keys` | the content that all servers serve; their certificates |
-//! | `probe` | the check that a server sends the response that is measured |
-//! | `client` | the programs that create the load, and their measurements |
+//! | `result_tables` | its results |
+//! | `compared_servers` | the compared servers and their start |
+//! | `server_versions` | their versions and names in tables |
+//! | `measured_server`, `cpu_time` | a measured server on a core of its own; its CPU time |
+//! | `served_content`, `certificates` | the content that all servers serve; their certificates |
+//! | `response_check` | the check that a server sends the response that is measured |
+//! | `load_generators` | the programs that create the load, and their measurements |
 //! | `wrk`, `h2load`, `h3load`, `oha` | loads with each of these programs |
 //! | `open_loop`, `fixed_rate` | requests at a fixed rate; their cost and latency |
-//! | `lua`, `fetch`, `access` | scripts; their requests to other servers; checks of access |
-//! | `encrypted`, `h3`, `handshakes` | the cost of TLS and HTTP/2, of HTTP/3, and of handshakes |
+//! | `lua_scenarios`, `lua_fetch` | scripts; their requests to other servers |
+//! | `access_checks` | checks of access |
+//! | `tls_scenarios`, `tls_handshakes` | the cost of TLS and HTTP/2, and of handshakes |
+//! | `h3_scenarios` | the cost of HTTP/3 |
 //! | `proxy` | forwarded requests |
 //! | `fastcgi` | PHP-FPM |
-//! | `streams` | a thousand event streams through the proxy |
+//! | `proxied_event_streams` | a thousand event streams through the proxy |
 //! | `store` | the cost of the store, compared with redis-server and Valkey |
-//! | `idle` | the memory of idle connections |
-//! | `crowd` | of busy connections |
+//! | `idle_connection_memory` | the memory of idle connections |
+//! | `persistent_connection_memory` | of busy connections |
 //! | `held_heads` | of the heads of attackers |
-//! | `attack`, `floods` | a flood during a load; the effect of a flood on other clients |
+//! | `background_flood`, `floods` | a flood during a load; the effect of a flood on other clients |
 
-mod access;
-mod attack;
-pub(super) mod client;
-pub(super) mod cpu;
-mod crowd;
-mod encrypted;
+mod access_checks;
+mod background_flood;
+mod certificates;
+mod compared_servers;
+pub(super) mod cpu_time;
 mod fastcgi;
-mod fetch;
 mod fixed_rate;
 mod floods;
 pub(super) mod h2load;
-mod h3;
+mod h3_scenarios;
 mod h3load;
-mod handshakes;
 mod held_heads;
-mod idle;
-mod keys;
-mod lua;
+mod idle_connection_memory;
+pub(super) mod load_generators;
+mod lua_fetch;
+mod lua_scenarios;
 mod measure;
+pub(super) mod measured_server;
 mod oha;
 mod open_loop;
-mod probe;
-mod programs;
+mod persistent_connection_memory;
+pub(super) mod proxied_event_streams;
 mod proxy;
+mod response_check;
+mod result_tables;
 mod scenario;
-pub(super) mod server;
-mod site;
+mod served_content;
+mod server_versions;
 mod store;
-pub(super) mod streams;
-mod table;
-mod versions;
+mod tls_handshakes;
+mod tls_scenarios;
 pub(super) mod wrk;
 
 use super::runs::Run;
 use anyhow::{Context, Result, bail};
-use programs::Workshop;
+use compared_servers::Workshop;
 use scenario::Scenario;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -86,13 +88,13 @@ type Part = fn(&Workshop) -> Result<(String, Value)>;
 
 const PARTS: [(&str, Part); 10] = [
     (held_heads::NAME, held_heads::run),
-    (idle::NAME, idle::run),
-    (crowd::NAME, crowd::run),
-    (fetch::NAME, fetch::run),
+    (idle_connection_memory::NAME, idle_connection_memory::run),
+    (persistent_connection_memory::NAME, persistent_connection_memory::run),
+    (lua_fetch::NAME, lua_fetch::run),
     (proxy::NAME, proxy::run),
     (fastcgi::NAME, fastcgi::run),
-    (streams::NAME, streams::run),
-    (access::NAME, access::run),
+    (proxied_event_streams::NAME, proxied_event_streams::run),
+    (access_checks::NAME, access_checks::run),
     (store::NAME, store::run),
     (fixed_rate::NAME, fixed_rate::run),
 ];
@@ -138,8 +140,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let mut all = Map::new();
     for scenario in &scenarios {
         let results = measure::run(&shop, scenario, rounds)?;
-        let report = table::markdown(scenario, &results);
-        let data = table::data(scenario, &results);
+        let report = result_tables::markdown(scenario, &results);
+        let data = result_tables::data(scenario, &results);
         run.record(&scenario.name, &report, &data)?;
         if !options.json {
             println!("\n== {}\n\n{report}", scenario.name);

@@ -1,8 +1,8 @@
 //! Loads with oha: a thousand clients at once, with persistent connections or one connection for
 //! each request. No distribution has it, so a variable or the search path must name it.
 
-use super::client::Measured;
-use super::server::{self, CLIENT_CORE};
+use super::load_generators::Measured;
+use super::measured_server::{self, CLIENT_CORE};
 use crate::process;
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub(crate) fn find() -> Option<PathBuf> {
 
 /// Runs one load to its end.
 pub(crate) fn run(load: &Crowd) -> Result<Measured> {
-    let mut command = server::on_core(CLIENT_CORE, &load.program);
+    let mut command = measured_server::on_core(CLIENT_CORE, &load.program);
     command.args(["--no-tui", "--insecure", "--output-format", "json"]);
     command.args(["-c", &load.connections.to_string(), "-z", &format!("{}s", load.seconds)]);
     command.args(load.closes.then_some("--disable-keepalive")).arg(&load.url);

@@ -4,7 +4,7 @@
 //! The requests are all the same, and so are the lengths of the responses. One thread on the core
 //! of clients sends and receives without ever sleeping.
 
-use super::server::CLIENT_CORE;
+use super::measured_server::CLIENT_CORE;
 use crate::process;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::VecDeque;

@@ -3,11 +3,11 @@
 //! The server that responds is Pinion without any work to do, on the core of the load, so that the
 //! proxy has the other core to itself.
 
-use super::client::Measured;
-use super::programs::{Program, Workshop};
-use super::server::{self, CLIENT_CORE, SERVER_CORE, Server};
+use super::compared_servers::{Program, Workshop};
+use super::load_generators::Measured;
+use super::measured_server::{self, CLIENT_CORE, SERVER_CORE, Server};
 use super::wrk::{self, Load, Pattern};
-use crate::bench::figures::{self, Figure};
+use crate::bench::figure_table::{self, Figure};
 use crate::bench::statistics::Spread;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value, json};
@@ -82,7 +82,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let report = format!(
         "Requests over {CONNECTIONS} connections that are forwarded to a server of 13 bytes, \
          {turns} rounds of {SECONDS} s in turn. CPU time is that of the proxy alone.\n\n{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     Ok((report, data.into()))
 }
@@ -101,7 +101,7 @@ pub(super) fn spread(values: impl IntoIterator<Item = f64>) -> Result<Spread> {
 fn forwarded(shop: &Workshop) -> Result<BTreeMap<Program, Vec<Round>>> {
     let turns = shop.turns(ROUNDS);
     let upstream = Server::start(&shop.file("proxy-upstream.log"), |port| {
-        let mut command = server::on_core(CLIENT_CORE, shop.pinion());
+        let mut command = measured_server::on_core(CLIENT_CORE, shop.pinion());
         command.args(["serve", "--dummy", "--dummy-bytes", "13", "--workers", "1"]);
         command.args(["--max-requests-per-connection", "1000000000"]);
         command.args(["--control", "off", "--listen", &format!("127.0.0.1:{port}")]);
@@ -161,23 +161,23 @@ fn proxy(shop: &Workshop, program: Program, found: &Path, upstream: SocketAddr) 
                 ("STATE", state.display().to_string()),
                 ("UPSTREAM", upstream.to_string()),
             ];
-            server::configuration(&server::template(name), &values, &state)
+            measured_server::configuration(&measured_server::template(name), &values, &state)
         };
         let io = match program {
             Program::Nginx | Program::CurrentNginx => {
-                let mut command = server::on_core(SERVER_CORE, found);
+                let mut command = measured_server::on_core(SERVER_CORE, found);
                 command.arg("-e").arg(state.join("nginx.error")).arg("-p").arg(&state);
                 command.arg("-c").arg(template("nginx-proxy.conf")?);
                 return Ok(command);
             }
             Program::Caddy | Program::CurrentCaddy => {
-                let mut command = server::on_core(SERVER_CORE, found);
+                let mut command = measured_server::on_core(SERVER_CORE, found);
                 command.args(["run", "--adapter", "caddyfile", "--config"]);
                 command.arg(template("caddy-proxy.caddyfile")?).env("GOMAXPROCS", "1");
                 return Ok(command);
             }
             Program::CurrentHaproxy => {
-                let mut command = server::on_core(SERVER_CORE, found);
+                let mut command = measured_server::on_core(SERVER_CORE, found);
                 command.args(["-db", "-f"]).arg(template("haproxy-proxy.conf")?);
                 return Ok(command);
             }
@@ -190,7 +190,7 @@ fn proxy(shop: &Workshop, program: Program, found: &Path, upstream: SocketAddr) 
 
 /// Returns the command of a server with one worker that forwards.
 fn forwarding(shop: &Workshop, io: &str, port: u16, upstream: SocketAddr) -> std::process::Command {
-    let mut command = server::on_core(SERVER_CORE, shop.pinion());
+    let mut command = measured_server::on_core(SERVER_CORE, shop.pinion());
     command.args(["serve", "--proxy", &format!("http://{upstream}"), "--workers", "1"]);
     command.args(["--io", io, "--control", "off", "--listen", &format!("127.0.0.1:{port}")]);
     command

@@ -1,8 +1,8 @@
 //! The table of scenarios: the measurements and their goals.
 
-use super::programs::{Content, PEERS, Program, Setup};
-use super::site::LARGE_BYTES;
-use super::{encrypted, floods, h3, lua};
+use super::compared_servers::{Content, PEERS, Program, Setup};
+use super::served_content::LARGE_BYTES;
+use super::{floods, h3_scenarios, lua_scenarios, tls_scenarios};
 use std::collections::BTreeMap;
 
 /// Servers that take turns under the same kind of load.
@@ -151,9 +151,9 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
         rules(seconds),
         large(seconds),
     ];
-    scenarios.extend(encrypted::all(seconds));
-    scenarios.extend(h3::all(seconds));
-    scenarios.extend(lua::all(seconds));
+    scenarios.extend(tls_scenarios::all(seconds));
+    scenarios.extend(h3_scenarios::all(seconds));
+    scenarios.extend(lua_scenarios::all(seconds));
     scenarios.push(floods::beside(seconds));
     scenarios
 }

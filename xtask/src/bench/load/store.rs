@@ -11,11 +11,11 @@ mod memory;
 mod pages;
 mod workers;
 
-use super::programs::{Program, Workshop};
-use super::server::{SERVER_CORE, Server, on_core};
+use super::compared_servers::{Program, Workshop};
+use super::measured_server::{SERVER_CORE, Server, on_core};
 use crate::process;
-use crate::python;
-use crate::workspace;
+use crate::python_packages;
+use crate::workspace_paths;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -89,8 +89,8 @@ fn valkey(shop: &Workshop) -> PathBuf {
 
 /// Measures, and returns the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
-    let peers = workspace::root().join("bench/load/store_peers.txt");
-    python::install_packages_to(&peers, &shop.file("store-peers"))?;
+    let peers = workspace_paths::root().join("bench/load/store_peers.txt");
+    python_packages::install_packages_to(&peers, &shop.file("store-peers"))?;
     let (commands_report, commands_data) = commands::run(shop)?;
     let (pages_report, pages_data) = pages::run(shop)?;
     let (latency_report, latency_data) = latency::run(shop)?;

@@ -5,9 +5,9 @@
 //! connection also counts for the requests that were not sent meanwhile. With pipelining that
 //! interval is too short by the depth, and the percentiles are meaningless.
 
-use super::client::Measured;
-use super::server::{self, CLIENT_CORE};
-use crate::{process, workspace};
+use super::load_generators::Measured;
+use super::measured_server::{self, CLIENT_CORE};
+use crate::{process, workspace_paths};
 use anyhow::Result;
 use std::path::PathBuf;
 
@@ -38,8 +38,8 @@ const TIMEOUT_SECONDS: u32 = 10;
 
 /// Runs one load to its end.
 pub(crate) fn run(load: &Load) -> Result<Measured> {
-    let scripts = workspace::root().join("bench/load");
-    let mut command = server::on_core(CLIENT_CORE, "wrk");
+    let scripts = workspace_paths::root().join("bench/load");
+    let mut command = measured_server::on_core(CLIENT_CORE, "wrk");
     command.args(["-t1", &format!("-c{}", load.connections), &format!("-d{}s", load.seconds)]);
     command.args(["--timeout", &format!("{TIMEOUT_SECONDS}s")]);
     for field in &load.fields {

@@ -5,16 +5,16 @@
 //! Debian testing, Caddy is a package of PyPI. No registry has a current h2o: the variable `H2O`
 //! names its program.
 //!
-//! `packages` unpacks the servers of Debian testing with the libraries that they need. `version`
-//! reads the versions of other servers from their output.
+//! `debian_testing` unpacks the servers of Debian testing with the libraries that they need.
+//! `version` reads the versions of other servers from their output.
 
-mod packages;
+mod debian_testing;
 pub(crate) mod version;
 
-use crate::debian::{self, Need, Proof};
-use crate::{python, workspace};
+use crate::debian_packages::{self, Need, Proof};
+use crate::{python_packages, workspace_paths};
 use anyhow::{Context, Result, bail, ensure};
-use packages::Packages;
+use debian_testing::Packages;
 use std::fs;
 use std::path::PathBuf;
 
@@ -50,10 +50,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         _ => bail!("{USAGE}"),
     };
     packages().install(update).context("the current nginx, haproxy and lighttpd")?;
-    debian::install(NEEDS)?;
+    debian_packages::install(NEEDS)?;
     let flags = ["--no-deps", "--only-binary=:all:"];
     let caddy = folder().join("caddy");
-    python::install_to(&requirements(), &caddy, &flags).context("the current Caddy")?;
+    python_packages::install_to(&requirements(), &caddy, &flags).context("the current Caddy")?;
     for peer in ALL {
         match peer.check()? {
             Some(version) => println!("{:<9} {version}", peer.name()),
@@ -156,7 +156,7 @@ fn caddy_version(requirements: &str) -> Result<String> {
 
 /// Returns the file that names the packages of PyPI.
 fn requirements() -> PathBuf {
-    workspace::root().join("bench/load/current_peers.txt")
+    workspace_paths::root().join("bench/load/current_peers.txt")
 }
 
 fn packages() -> Packages {
@@ -165,7 +165,7 @@ fn packages() -> Packages {
 
 /// Returns the folder of all of them. Its path is absolute, because apt runs in another folder.
 fn folder() -> PathBuf {
-    let folder = workspace::target().join("bench/peers");
+    let folder = workspace_paths::target().join("bench/peers");
     std::path::absolute(&folder).unwrap_or(folder)
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::walk::file_names::{is_copy_of_code, is_script};
+use crate::walk::file_kinds_by_name::{is_copy_of_code, is_script};
 
 fn judge(exclude: &[&str], key: &str) -> FileVerdict {
     judge_with(exclude, &[], key)

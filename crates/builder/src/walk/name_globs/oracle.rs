@@ -6,8 +6,8 @@
 //! last that matches counts).
 
 use super::Globs;
+use crate::coding_options::{CodingEffort, CodingsFor};
 use crate::coding_rules::CodingRules;
-use crate::codings::{CodingEffort, CodingsFor};
 use crate::options::Options;
 
 /// The most bytes of a pattern and of a path that the model reads.

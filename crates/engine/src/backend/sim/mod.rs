@@ -11,15 +11,15 @@
 //! | Module | Contents |
 //! |---|---|
 //! | `network` | the state that the backend shares with the clients, and a record of all events |
-//! | `asked` | the shape of io_uring: the kernel works on submitted requests |
-//! | `ready` | the shape of epoll: the kernel reports readiness, and the engine transfers |
-//! | `connecting` | the connections that the engine opens |
+//! | `completion_mode` | the shape of io_uring: the kernel works on submitted requests |
+//! | `readiness_mode` | the shape of epoll: the kernel reports readiness, the engine transfers |
+//! | `outgoing_connections` | the connections that the engine opens |
 //! | `datagrams` | datagrams on their way between the sockets of the server and the QUIC clients |
-//! | `buffers` | the buffers into which the simulated kernel receives |
-//! | `held` | memory lent for a send, and the check that it stays unchanged until the completion |
+//! | `receive_buffers` | the buffers into which the simulated kernel receives |
+//! | `send_memory_check` | memory lent for a send, and the check that it does not change |
 //! | `faults` | the faults of the simulated kernel: delays, short transfers, a lack of resources |
 //! | `random` | the only source of randomness: SplitMix64 |
-//! | `wall` | the wall clock, which is set now and then in either direction |
+//! | `wall_clock` | the wall clock, which is set now and then in either direction |
 
 use std::io::{self, IoSlice};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -32,18 +32,18 @@ use rustix::io::Errno;
 use super::{Backend, Completion, Lent, OpeningState, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES, SEND_PARTS_MAX, TURN_BYTES};
-use crate::remote::RemoteAddress;
+use crate::remote_address::RemoteAddress;
 
-mod asked;
-mod buffers;
-mod connecting;
+mod completion_mode;
 mod datagrams;
 mod faults;
-mod held;
 mod network;
+mod outgoing_connections;
 mod random;
-mod ready;
-mod wall;
+mod readiness_mode;
+mod receive_buffers;
+mod send_memory_check;
+mod wall_clock;
 
 pub(crate) use datagrams::DatagramRun;
 pub use datagrams::{PeerDatagram, SimPeer};
@@ -51,10 +51,10 @@ pub use faults::Faults;
 pub use network::{Client, Connect, Facts, Network, Read, SharedClock};
 pub use random::Random;
 
-use asked::Flight;
-use buffers::Buffers;
+use completion_mode::Flight;
 use faults::{Fallible, loses_client};
 use network::State;
+use receive_buffers::Buffers;
 
 /// Bytes of one lent buffer in the shape of io_uring.
 const BUFFER_BYTES: usize = 4 * 1024;

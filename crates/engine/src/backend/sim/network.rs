@@ -17,9 +17,9 @@ use rustix::io::Errno;
 use super::datagrams::Datagrams;
 use super::faults::{Dice, Fallible, Faults};
 use super::random::Random;
-use super::wall::Wall;
+use super::wall_clock::Wall;
 use crate::clock::Now;
-use crate::remote::RemoteAddress;
+use crate::remote_address::RemoteAddress;
 
 /// Bytes that the kernel takes from a client before the engine has read them.
 const INPUT_MAX_BYTES: usize = 64 * 1024;

@@ -7,12 +7,12 @@ use io_uring::types::Fd;
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{self, SocketFlags};
 
-use super::super::outgoing::socket_for;
+use super::super::outgoing_socket::socket_for;
 use super::super::{Completion, OpeningState, Slot};
 use super::operation::{Op, user_data};
 use super::{Socket, Uring};
-use crate::remote::RemoteAddress;
-use crate::tables::has_places;
+use crate::remote_address::RemoteAddress;
+use crate::table_capacity::has_places;
 
 impl Uring {
     /// Opens a connection for [`super::super::Backend::connect`].

@@ -9,7 +9,7 @@ use io_uring::{cqueue, opcode, squeue};
 use rustix::io::Errno;
 
 use super::super::{Completion, Lent, Slot, turn_bytes};
-use super::lent::BUFFER_BYTES;
+use super::buffer_ring::BUFFER_BYTES;
 use super::operation::{Op, slot_of, user_data};
 use super::{Completed, GROUP, Socket, Uring};
 use crate::limits::CONTENT_TURN_BYTES;
@@ -183,7 +183,7 @@ impl Uring {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::UringEntry;
+    use super::super::connection_entry::UringEntry;
     use super::*;
     use proptest::prelude::*;
 

@@ -9,11 +9,11 @@ use rustix::io::Errno;
 use rustix::net::{self, SendAncillaryBuffer, SendFlags};
 
 use super::super::{Completion, Sending, Slot};
-use super::entry::Message;
+use super::connection_entry::Message;
 use super::operation::{Op, user_data};
 use super::{Socket, Uring};
 use crate::limits::SEND_MAX_BYTES;
-use crate::tables::has_places;
+use crate::table_capacity::has_places;
 
 impl Uring {
     /// Queues one send for [`super::super::Backend::send`].

@@ -7,7 +7,7 @@ use pinion_engine::app::Gone;
 use super::Http2;
 use crate::on_both;
 use crate::strict::{End, Manner};
-use crate::support::{BIG_BYTES, SHARED, big};
+use crate::test_server::{BIG_BYTES, SHARED, big};
 
 const INTERNAL_ERROR: u32 = 2;
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ use quinn::{ConnectionError, ReadError, ReadToEndError};
 
 use crate::http3::{GET, Http3, at_once, frame, head, wait};
 use crate::on_both;
-use crate::support::{TestServer, read_response};
+use crate::test_server::{TestServer, read_response};
 
 const HELLO: &[u8] = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
 

@@ -13,7 +13,7 @@ use std::io::Read;
 
 use crate::http3::{GET, Http3, POST, RUNTIME, frame, head, wait};
 use crate::on_both;
-use crate::support::{CODED, TestServer};
+use crate::test_server::{CODED, TestServer};
 
 #[test]
 fn a_handler_hears_of_a_file_that_is_not_what_was_promised() {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use pinion_engine::backend::sim::{Client as Connection, Connect, Network, Read};
 use pinion_engine::limits::IDLE_TIMEOUT_MS;
-use pinion_engine::quic::simulated::SimulatedClient;
+use pinion_engine::quic::simulated_sockets::SimulatedClient;
 
-use crate::http3::client as http3;
+use crate::http3_client::strict_client as http3;
 use crate::strict::{self, Manner};
 
 /// A client of either version.

@@ -3,7 +3,7 @@
 use super::request_error::RequestError;
 use super::request_writer::{RequestContent, field_line, reserved_field};
 use crate::field::Field;
-use crate::h1::encode::{CHUNK_END, chunk_prefix};
+use crate::h1::response_encoder::{CHUNK_END, chunk_prefix};
 use crate::h1::trailers::is_forbidden;
 
 /// Writes the content of one request, never more or less than its head announced.

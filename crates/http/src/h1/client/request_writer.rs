@@ -7,12 +7,12 @@ use super::content_writer::ContentWriter;
 use super::request_error::RequestError;
 use crate::field::Field;
 use crate::grammar::{is_token, is_value_byte, trim};
-use crate::h1::encode::decimal;
+use crate::h1::response_encoder::decimal;
 use crate::host;
 use crate::limits::METHOD_MAX_BYTES;
 use crate::method::Method;
+use crate::request_target::{Form, Target};
 use crate::reserved_fields::{FieldUses, reserved_name};
-use crate::target::{Form, Target};
 
 /// A request to be written.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use super::response_error::ResponseError;
 use crate::field::{Fields, KnownField, KnownFieldPlaces};
 use crate::grammar::{decimal, trim};
 use crate::h1::client::request_writer::SentRequest;
-use crate::h1::head;
+use crate::h1::head_parser;
 use crate::method::Method;
 use crate::status::never_has_content;
 use crate::version::Version;
@@ -44,7 +44,7 @@ pub(super) fn message_end(
 ) -> Result<MessageEnd, ResponseError> {
     let length = content_length(fields, known);
     let has_coding = known.has(KnownField::TransferEncoding);
-    let keep_alive = !request.close && head::stays_open(version, fields, known);
+    let keep_alive = !request.close && head_parser::stays_open(version, fields, known);
     if request.method == Method::Connect && (200..300).contains(&status) {
         // Rule 2: "A client MUST ignore any Content-Length or Transfer-Encoding".
         let framing = ResponseFraming::Tunnel;
@@ -69,7 +69,7 @@ pub(super) fn message_end(
     }
     if has_coding {
         // Rules 3 and 4, in the strict reading: one `chunked` alone, or an error.
-        head::transfer_encoding(version, fields, known).map_err(ResponseError::of)?;
+        head_parser::transfer_encoding(version, fields, known).map_err(ResponseError::of)?;
         let framing = ResponseFraming::Chunked;
         return Ok(MessageEnd { framing, content_length: None, keep_alive });
     }

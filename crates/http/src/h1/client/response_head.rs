@@ -4,7 +4,7 @@ use super::limits::RESPONSE_FIELDS_MAX;
 use super::response_error::ResponseError;
 use super::response_framing::ResponseFraming;
 use crate::field::{FieldPlace, Fields, KnownField, KnownFieldPlaces, Values};
-use crate::h1::scan::{self, value_bytes};
+use crate::h1::head_lexer::{self, value_bytes};
 use crate::refusal::Refusal;
 use crate::version::Version;
 
@@ -68,10 +68,11 @@ pub(super) fn scan_response<'h>(
 ) -> Result<Option<ScannedResponse<'h>>, ResponseError> {
     let Some((line, rest)) = status_line(text)? else { return Ok(None) };
     let max = fields_max.min(RESPONSE_FIELDS_MAX);
-    let section = scan::field_section(text, rest, lines, max).map_err(|refusal| match refusal {
-        Refusal::TooManyFields => ResponseError::TooManyFields { max },
-        refusal => ResponseError::of(refusal),
-    })?;
+    let section =
+        head_lexer::field_section(text, rest, lines, max).map_err(|refusal| match refusal {
+            Refusal::TooManyFields => ResponseError::TooManyFields { max },
+            refusal => ResponseError::of(refusal),
+        })?;
     let Some((known, behind)) = section else { return Ok(None) };
     let StatusLine { version, status, reason } = line;
     let bytes = text.len() - behind.len();

@@ -9,10 +9,10 @@ use super::response_framing::{MessageEnd, ResponseFraming, message_end};
 use super::response_head::{ResponseHead, ScannedResponse, check_front, scan_response};
 use crate::field::{Fields, KnownField};
 use crate::h1::body::{BodyReader, BodyStep};
-use crate::h1::head::{HeadStorage, has_blank_line};
+use crate::h1::head_parser::{HeadStorage, has_blank_line};
 use crate::h1::trailers;
 use crate::refusal::Refusal;
-use crate::request::Framing;
+use crate::request_head::Framing;
 use crate::version::Version;
 
 /// Whether more input can come than the caller has given.

@@ -1,6 +1,6 @@
 //! Input that a client could repeat without end is limited (RFC 9113 §10.5).
 
-use super::peer::*;
+use super::raw_client::*;
 
 /// Sends `bytes` until the connection ends, and returns the number of rounds and the event. The
 /// argument of `bytes` grows by two in each round.

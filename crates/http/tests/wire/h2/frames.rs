@@ -2,7 +2,7 @@
 
 use pinion_http::h2::session::SessionSettings;
 
-use super::peer::*;
+use super::raw_client::*;
 
 fn fatal(bytes: &[u8]) -> String {
     let mut peer = Peer::open();

@@ -1,12 +1,12 @@
 //! HTTP/2 from outside: frames in, events and frames out.
 
 mod budgets;
-mod client;
-mod flow;
+mod field_semantics;
+mod flow_control;
 mod frames;
-mod heads;
-mod peer;
+mod h2_crate_client;
 mod priorities;
 mod properties;
-mod sending;
-mod states;
+mod raw_client;
+mod sent_frames;
+mod stream_states;

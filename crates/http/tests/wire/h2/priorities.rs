@@ -2,7 +2,7 @@
 
 use pinion_http::priority::Priority;
 
-use super::peer::*;
+use super::raw_client::*;
 
 fn with_priority(stream: u32, values: &[&str]) -> Vec<u8> {
     let fields: Vec<_> =

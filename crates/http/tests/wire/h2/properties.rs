@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use super::peer::*;
+use super::raw_client::*;
 use crate::oracle;
 
 /// Generates a frame that a client may send, or often may not.

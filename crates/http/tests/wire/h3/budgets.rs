@@ -1,9 +1,9 @@
 //! Input that a client could repeat without end is limited (RFC 9114 §10.5).
 
-use pinion_http::h3::control::UniState;
 use pinion_http::h3::limits::{BLOCK_MAX_BYTES, SKIP_UNIT_BYTES};
+use pinion_http::h3::unidirectional_streams::UniState;
 
-use super::peer::*;
+use super::raw_client::*;
 
 const RESETS: &str = "fatal ExcessiveLoad Resets";
 const HEADS: &str = "fatal ExcessiveLoad Heads";

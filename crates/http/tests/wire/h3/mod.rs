@@ -1,9 +1,9 @@
 //! HTTP/3 from outside: bytes of streams in, events and frames out.
 
 mod budgets;
-mod control;
-mod peer;
 mod priorities;
 mod properties;
-mod requests;
-mod sending;
+mod raw_client;
+mod request_streams;
+mod sent_frames;
+mod unidirectional_streams;

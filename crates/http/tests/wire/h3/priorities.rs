@@ -1,10 +1,10 @@
 //! The field and the frame of RFC 9218.
 
-use pinion_http::h3::request::RequestStream;
+use pinion_http::h3::request_stream::RequestStream;
 use pinion_http::h3::session::SessionSettings;
 use pinion_http::priority::Priority;
 
-use super::peer::*;
+use super::raw_client::*;
 
 fn with_field(value: &str) -> Vec<u8> {
     headers(&[&GET[..], &[("priority", value)]].concat())

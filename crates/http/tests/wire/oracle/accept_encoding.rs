@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use pinion_http::limits::LIST_MEMBERS_MAX;
 use pinion_http::negotiate::{accepted, choose};
 

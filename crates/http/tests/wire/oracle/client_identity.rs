@@ -3,8 +3,8 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use pinion_http::client_identity::{ClientField, ClientIdentityError, identify};
-use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::forwarded_client::{ClientField, ClientIdentityError, identify};
+use pinion_http::h1::head_parser::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 
 /// The client at the end of the chain of [`check`].

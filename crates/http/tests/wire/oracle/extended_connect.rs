@@ -1,10 +1,10 @@
 //! A plain reading of the rules for `:protocol` (RFC 8441 §4, RFC 9220 §3), for a connection on
 //! which it was announced.
 
-use pinion_http::binary_head::Rejected;
 use pinion_http::field::Fields;
 use pinion_http::method::Method;
-use pinion_http::request::{Framing, RequestHead, TunnelProtocol};
+use pinion_http::multiplexed_request_head::Rejected;
+use pinion_http::request_head::{Framing, RequestHead, TunnelProtocol};
 
 /// Compares the result for fields, pseudo-fields among them, with the rules.
 pub(crate) fn check(fields: &Fields<'_>, head: &Result<RequestHead<'_>, Rejected>) {

@@ -4,11 +4,11 @@
 use std::fmt::Debug;
 
 use pinion_http::cgi::error::CgiError;
-use pinion_http::cgi::event::{GatewayEvent, GatewayStep};
+use pinion_http::cgi::response_event::{GatewayEvent, GatewayStep};
 use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::h1::client::request_writer::SentRequest;
 use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponseEvent};
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::method::Method;
 
 /// The parameters besides the bytes.
@@ -289,7 +289,7 @@ fn head_event(lines: &[&[u8]], max: usize) -> Result<Event, CgiError> {
         }
         (None, Some(path)) if path.starts_with(b"/") && !path.starts_with(b"//") => {
             // The permitted bytes of a target are checked elsewhere.
-            let is_target = pinion_http::target::Target::parse(Method::Get, path).is_ok();
+            let is_target = pinion_http::request_target::Target::parse(Method::Get, path).is_ok();
             return if is_target {
                 Ok(Event::LocalRedirect(path.to_vec()))
             } else {

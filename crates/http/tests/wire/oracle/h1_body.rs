@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use pinion_http::h1::body::{BodyReader, BodyStep};
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::h1::trailers;
 use pinion_http::limits::{CHUNK_LINE_MAX_BYTES, FIELDS_MAX, TRAILER_MAX_BYTES};
 use pinion_http::refusal::Refusal;
-use pinion_http::request::Framing;
+use pinion_http::request_head::Framing;
 
-use super::content_lines::{is_extensions, is_field_line, line_at};
+use super::chunk_lines::{is_extensions, is_field_line, line_at};
 
 /// Checks an input. The first byte selects the framing (0: chunked, 1: chunked with a small limit,
 /// otherwise the length), the second one determines the cuts and the space for output; the rest is

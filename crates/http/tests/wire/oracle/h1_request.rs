@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::h1::head_parser::{HeadStorage, Parsed, parse};
 use pinion_http::limits::{
     FIELDS_MAX, HEAD_MAX_BYTES, LEADING_EMPTY_LINES_MAX, Limits, METHOD_MAX_BYTES, TARGET_MAX_BYTES,
 };
 use pinion_http::refusal::Refusal;
-use pinion_http::request::Framing;
+use pinion_http::request_head::Framing;
 use pinion_http::version::Version;
 
 /// Panics if the crate parses the bytes differently from the grammar, in one part or in two.

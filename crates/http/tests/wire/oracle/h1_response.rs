@@ -10,13 +10,13 @@ use pinion_http::h1::client::response_head::ResponseHead;
 use pinion_http::h1::client::response_parser::{
     InputEnd, Persistence, ResponseEvent, ResponseParser,
 };
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::h1::trailers::is_forbidden_in_response;
 use pinion_http::limits::{CHUNK_LINE_MAX_BYTES, FIELDS_MAX, TRAILER_MAX_BYTES};
 use pinion_http::method::Method;
 use pinion_http::version::Version;
 
-use super::content_lines::{is_extensions, is_field_line, line_at};
+use super::chunk_lines::{is_extensions, is_field_line, line_at};
 
 /// Checks an input. The first byte selects the request, the limits and the end of the input, see
 /// [`Case`]; the second one determines the cuts and the space for output. The rest is the response.

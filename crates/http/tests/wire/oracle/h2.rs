@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pinion_http::binary_head::refused_request;
+use pinion_http::field_section::FieldSection;
 use pinion_http::h2::event::Event;
 use pinion_http::h2::frame::ErrorCode;
 use pinion_http::h2::session::{INPUT_MAX_BYTES, Session, SessionSettings};
-use pinion_http::section::FieldSection;
+use pinion_http::multiplexed_request_head::refused_request;
 
 /// Checks a connection. The first byte determines the cuts, and whether the preface was sent
 /// already; the rest is the input from the client. Returns the events except content, in words.

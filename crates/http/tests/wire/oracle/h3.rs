@@ -2,17 +2,17 @@
 //! the result of a simple reader of all frames from one buffer (RFC 9114 §4.1, §7.1); those of
 //! unidirectional streams keep the connection within its memory limit.
 
-use pinion_http::binary_head;
 use pinion_http::field::Fields;
-use pinion_http::h3::control::UniState;
+use pinion_http::field_section::FieldSection;
 use pinion_http::h3::event::{RequestStreamEvent, StreamError, UniEvent};
 use pinion_http::h3::frame::ErrorCode;
 use pinion_http::h3::limits::{BLOCK_MAX_BYTES, CONTROL_FRAME_MAX_BYTES};
-use pinion_http::h3::request::INPUT_MAX_BYTES;
+use pinion_http::h3::request_stream::INPUT_MAX_BYTES;
 use pinion_http::h3::session::{Session, SessionSettings};
+use pinion_http::h3::unidirectional_streams::UniState;
 use pinion_http::limits::{Limits, STREAMS_MAX};
+use pinion_http::multiplexed_request_head;
 use pinion_http::qpack::decoder;
-use pinion_http::section::FieldSection;
 use pinion_http::version::Version;
 
 use super::extended_connect;
@@ -189,7 +189,7 @@ fn message(bytes: &[u8], fin: bool, seen: &mut Seen) -> Result<(), Over> {
             _ => trifles += 1,
         }
         if trifles > 1024 {
-            let budget = pinion_http::budget::Budget::Trifles;
+            let budget = pinion_http::flood_budget::Budget::Trifles;
             return Err(Over::Fails(StreamError::Connection(budget.into())));
         }
         if payload.is_none() {
@@ -212,14 +212,14 @@ fn begin(
     limits: &Limits,
     seen: &mut Seen,
 ) -> Result<(Option<u64>, bool), Over> {
-    use pinion_http::binary_head::Rejected;
+    use pinion_http::multiplexed_request_head::Rejected;
     let fields = section.fields();
-    let head = binary_head::of_section(Version::Http3, section, end, limits, true);
+    let head = multiplexed_request_head::of_section(Version::Http3, section, end, limits, true);
     extended_connect::check(&fields, &head);
     match head {
         Ok(head) => {
             seen.push(format!("{:?}", RequestStreamEvent::Head { head: &head, end }));
-            Ok((binary_head::content_length(&head), head.protocol.is_some()))
+            Ok((multiplexed_request_head::content_length(&head), head.protocol.is_some()))
         }
         Err(Rejected::Malformed) => Err(stream(ErrorCode::MessageError)),
         Err(Rejected::Refused(refusal)) => {
@@ -250,13 +250,13 @@ fn end_of_content(
     seen: &mut Seen,
 ) -> Result<(), Over> {
     let fields = section.fields();
-    if !binary_head::trailers_fit(section) {
+    if !multiplexed_request_head::trailers_fit(section) {
         return Err(stream(ErrorCode::ExcessiveLoad));
     }
-    if matches!(announced, Some(1..)) || binary_head::trailers(section).is_err() {
+    if matches!(announced, Some(1..)) || multiplexed_request_head::trailers(section).is_err() {
         return Err(stream(ErrorCode::MessageError));
     }
-    seen.push(trailers_in_words(&fields, binary_head::keep_trailer));
+    seen.push(trailers_in_words(&fields, multiplexed_request_head::keep_trailer));
     Ok(())
 }
 

@@ -4,12 +4,12 @@
 //! after a byte with its length.
 
 use loona_hpack::decoder::{Decoder as Other, DecoderError, IntegerDecodingError};
+use pinion_http::field_section::{FieldSection, Fit};
 use pinion_http::hpack::CompressionError;
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::Limits;
-use pinion_http::section::{FieldSection, Fit};
 
-use super::as_http1::{Pair, within};
+use super::http1_equivalent_head::{Pair, within};
 
 /// Panics when the two read the data in different ways.
 pub(crate) fn check(data: &[u8]) {

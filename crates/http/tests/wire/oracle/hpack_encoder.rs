@@ -7,13 +7,13 @@
 
 use loona_hpack::decoder::Decoder as Other;
 use pinion_http::field::Field;
+use pinion_http::field_section::FieldSection;
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::hpack::dynamic_encoder::{Encoder, Tail};
 use pinion_http::hpack::static_encoder;
 use pinion_http::limits::Limits;
-use pinion_http::section::FieldSection;
 
-use super::responses::{Fields, TailBytes, with_response};
+use super::random_responses::{Fields, TailBytes, with_response};
 
 /// The peer's default size of its table.
 const TABLE_BYTES: u32 = 4096;

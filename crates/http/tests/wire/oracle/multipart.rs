@@ -1,7 +1,7 @@
 //! Forms according to RFC 2046 §5.1 and RFC 7578, parsed from a whole buffer.
 
 use pinion_http::limits::{PART_HEAD_MAX_BYTES, PART_NAME_MAX_BYTES, PARTS_MAX};
-use pinion_http::multipart::{FormEvent, FormFault, FormReader, PartHead, boundary};
+use pinion_http::multipart_form::{FormEvent, FormFault, FormReader, PartHead, boundary};
 
 /// Possible boundaries of a form; some begin like the text around them.
 const BOUNDARIES: [&[u8]; 4] = [b"b", b"--", b"-b-b", b"a b"];

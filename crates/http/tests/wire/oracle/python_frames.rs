@@ -4,10 +4,10 @@
 use pinion_http::cgi::error::CgiError;
 use pinion_http::field::Fields;
 use pinion_http::h1::client::limits::ResponseLimits;
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::python::child_frame::{ChildFrame, FrameStep};
 use pinion_http::python::error::ChildFrameError;
-use pinion_http::python::frame::ChildFrameKind;
+use pinion_http::python::frame_header::ChildFrameKind;
 use pinion_http::python::frame_reader::ChildFrameReader;
 
 /// The data of a frame, or of a part of one.

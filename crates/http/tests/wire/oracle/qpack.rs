@@ -2,13 +2,13 @@
 //! streams of QPACK.
 
 use loona_hpack::huffman::HuffmanDecoder;
+use pinion_http::field_section::{FieldSection, Fit};
 use pinion_http::limits::Limits;
 use pinion_http::qpack::dynamic_encoder::Encoder;
-use pinion_http::qpack::streams::{DecoderStream, encoder_stream};
+use pinion_http::qpack::instruction_streams::{DecoderStream, encoder_stream};
 use pinion_http::qpack::{decoder, static_encoder};
-use pinion_http::section::{FieldSection, Fit};
 
-use super::as_http1::{Pair, within};
+use super::http1_equivalent_head::{Pair, within};
 
 /// Panics if the result for the section or the streams differs from the simple one.
 pub(crate) fn check(data: &[u8]) {

@@ -7,15 +7,15 @@
 use std::collections::VecDeque;
 
 use pinion_http::field::Field;
-use pinion_http::h3::control::UniState;
+use pinion_http::field_section::FieldSection;
 use pinion_http::h3::session::{Session, SessionSettings};
+use pinion_http::h3::unidirectional_streams::UniState;
 use pinion_http::limits::Limits;
 use pinion_http::qpack::dynamic_encoder::Encoder;
 use pinion_http::qpack::static_encoder;
-use pinion_http::section::FieldSection;
 
 use super::qpack::{integer, row, string};
-use super::responses::{Fields, TailBytes, with_response};
+use super::random_responses::{Fields, TailBytes, with_response};
 
 /// The most memory of the encoder of a connection, including sections and instructions on their
 /// way.

@@ -7,7 +7,7 @@ use pinion_http::websocket::connection::{ClosedBy, InputEvent, WebSocketConnecti
 use pinion_http::websocket::deflate_offer::DeflateAgreement;
 use pinion_http::websocket::deflate_pool::DeflatePool;
 use pinion_http::websocket::error::WebSocketError;
-use pinion_http::websocket::frame::MessageKind;
+use pinion_http::websocket::frame_head::MessageKind;
 use pinion_http::websocket::frame_reader::{WebSocketEvent, WebSocketReader};
 
 /// The input from a client.

@@ -1,11 +1,11 @@
 //! The opening handshake over HTTP/1.1 and over HTTP/2.
 
-use pinion_http::binary_head::of_section;
-use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::field_section::FieldSection;
+use pinion_http::h1::head_parser::{HeadStorage, Parsed, parse};
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::Limits;
-use pinion_http::request::RequestHead;
-use pinion_http::section::FieldSection;
+use pinion_http::multiplexed_request_head::of_section;
+use pinion_http::request_head::RequestHead;
 use pinion_http::version::Version;
 use pinion_http::websocket::deflate_offer::DeflateAgreement;
 use pinion_http::websocket::handshake::{

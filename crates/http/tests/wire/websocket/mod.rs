@@ -1,6 +1,6 @@
 //! WebSockets: frames, messages, the opening handshake.
 
-mod cases;
+mod autobahn_cases;
 mod handshakes;
 mod properties;
 mod tungstenite_client;

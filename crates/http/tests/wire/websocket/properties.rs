@@ -3,7 +3,7 @@
 use pinion_http::websocket::close_frame::CloseFrame;
 use pinion_http::websocket::deflate_offer::DeflateAgreement;
 use pinion_http::websocket::deflate_pool::DeflatePool;
-use pinion_http::websocket::frame::MessageKind;
+use pinion_http::websocket::frame_head::MessageKind;
 use pinion_http::websocket::frame_writer::{
     MessageError, WebSocketWriter, write_close, write_ping, write_pong,
 };

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Result, Write};
 
 use pinion_http::websocket::connection::{ClosedBy, InputEvent, WebSocketConnection};
-use pinion_http::websocket::frame::MessageKind;
+use pinion_http::websocket::frame_head::MessageKind;
 use pinion_http::websocket::limits::MESSAGE_MAX_BYTES;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Character references of HTML for the characters that have a meaning in it.
 
-use pinion_http::html::reference;
+use pinion_http::html_escape::reference;
 
 use crate::bounded_output::{BoundedResult, room};
 

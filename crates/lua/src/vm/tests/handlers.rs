@@ -1,13 +1,13 @@
 //! Handlers of a main script, as the owner of a VM runs them.
 
-use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::h1::head_parser::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 
 use super::*;
 use crate::limits::{BACKGROUND_MAX, FEW_PIECES, MANY_PIECES};
 use crate::router::FoundRoute;
 use crate::task::{Waits, WorkKind};
-use crate::vm::written_text::STAMPS;
+use crate::vm::response_text::STAMPS;
 
 /// A VM with a main script.
 pub(super) fn site(main: &str) -> Room {

@@ -2,18 +2,18 @@
 //! properties of the request alone lead to a response.
 
 use super::super::explanation::{ExplanationStep, HeaderSource, StepName};
-use super::super::headers::HeaderOrigins;
+use super::super::header_origins::HeaderOrigins;
 use super::super::sites::LoadedSite;
 use super::ExplanationDraft;
 use crate::server::access::cors::is_preflight;
-use crate::server::access::gate::GateRefusal;
 use crate::server::access::path_scope::PathReadings;
+use crate::server::access::request_authorization::GateRefusal;
 use crate::server::access::rules::{AccessRule, AccessRules, MetRules, RuleSet};
 use crate::terminal::shown;
 use pinion_archive::Archive;
 use pinion_http::basic_credentials;
 use pinion_http::prepared_response::{Prepared, SharedFields};
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 use pinion_site::{Pieces, RequestBuffers, error_for, generated_fields, respond_traced};
 
 impl ExplanationDraft<'_> {

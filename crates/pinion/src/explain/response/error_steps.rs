@@ -2,16 +2,16 @@
 
 use super::ExplanationDraft;
 use crate::explain::explanation::{ExplanationStep, StepName};
-use crate::explain::headers::HeaderOrigins;
+use crate::explain::header_origins::HeaderOrigins;
 use crate::explain::sites::LoadedSite;
 use pinion_archive::Archive;
+use pinion_http::error_page;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::preferred_error_format;
-use pinion_http::page;
 use pinion_http::prepared_response::Prepared;
-use pinion_http::request::RequestHead;
-use pinion_http::target::decode_path;
+use pinion_http::request_head::RequestHead;
+use pinion_http::request_target::decode_path;
 use pinion_site::{RequestBuffers, error_for, error_in_format_for, options_for};
 
 impl ExplanationDraft<'_> {
@@ -36,7 +36,7 @@ impl ExplanationDraft<'_> {
         let (archive, mut work) = (site.generation.archive(), RequestBuffers::new());
         let error_format = preferred_error_format(head.values(KnownField::Accept));
         let response = error_in_format_for(400, error_format, &archive, head, &mut work)
-            .with_built_in_page(page::untyped_query_page(error_format));
+            .with_built_in_page(error_page::untyped_query_page(error_format));
         self.finish_error(&response, site, head);
     }
 
@@ -62,7 +62,7 @@ impl ExplanationDraft<'_> {
 
     /// Notes that problem details replace a page of the site, if the response has them.
     pub(super) fn note_problem_details(&mut self, response: &Prepared<'_>) {
-        if response.content_type == Some(page::PROBLEM_TYPE) {
+        if response.content_type == Some(error_page::PROBLEM_TYPE) {
             let note = "Accept prefers JSON, so problem details take the place of the page";
             self.explanation.notes.push(note.to_owned());
         }

@@ -2,7 +2,7 @@
 //! none.
 
 use super::super::explanation::{ExplanationStep, StepName};
-use super::super::headers::HeaderOrigins;
+use super::super::header_origins::HeaderOrigins;
 use super::super::sites::LoadedSite;
 use super::ExplanationDraft;
 use crate::failure::Failure;
@@ -12,8 +12,8 @@ use pinion_gateway::cgi::cgi_scripts::CgiScripts;
 use pinion_gateway::cgi::located_script;
 use pinion_gateway::script_location::{LocatedScript, ScriptFolder, ScriptLocation};
 use pinion_http::prepared_response::{Location, Prepared, SharedFields};
-use pinion_http::request::RequestHead;
-use pinion_http::target::decode_path;
+use pinion_http::request_head::RequestHead;
+use pinion_http::request_target::decode_path;
 
 impl ExplanationDraft<'_> {
     /// Explains a request that another server or a script responds to.

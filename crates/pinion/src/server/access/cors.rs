@@ -2,7 +2,7 @@
 //! the responses of a part of a site.
 
 use pinion_http::method::Method;
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 use std::fmt::Write as _;
 
 /// Fields of responses that a server with this setting decides about alone: those of a script or

@@ -6,7 +6,7 @@
 //! or for one below it. It covers too much rather than too little, because a covered request is
 //! only checked.
 
-use pinion_http::target::{decode_path, decode_repeatedly};
+use pinion_http::request_target::{decode_path, decode_repeatedly};
 
 /// A path, with all paths below it.
 #[derive(Clone, Debug, PartialEq, Eq)]

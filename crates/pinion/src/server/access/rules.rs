@@ -2,14 +2,14 @@
 
 use super::password_file::PasswordFile;
 use super::path_scope::{PathReadings, PathScope};
+use crate::cidr_network::Network;
 use crate::failure::Failure;
-use crate::log_lines;
-use crate::network::Network;
 use crate::settings::{AccessTable, SiteAccess};
+use crate::warnings_and_notes;
 use anyhow::anyhow;
 use pinion_archive::layout::{FALLBACK_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX};
 use pinion_archive::{Archive, Entry, Scratch};
-use pinion_site::trace::{LookupOutcome, LookupStep, Trace};
+use pinion_site::lookup_trace::{LookupOutcome, LookupStep, Trace};
 use std::cell::Cell;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -95,7 +95,7 @@ impl AccessRules {
                     }
                     let file = PasswordFile::read(&password.file).map_err(Failure::Faults)?;
                     if let Some(warning) = file.warning(&password.file).filter(|_| warns) {
-                        log_lines::warning(warning);
+                        warnings_and_notes::warning(warning);
                     }
                     Some(Arc::new(PasswordRule::new(file, &password.realm)))
                 }

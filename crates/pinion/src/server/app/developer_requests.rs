@@ -2,13 +2,13 @@
 
 use super::TEXT_FIELDS;
 use super::worker_sites::SiteGeneration;
-use crate::server::dev::{Developer, developer_page};
-use crate::server::dynamic::Dynamic;
-use crate::server::journal::{Beginning, Journal};
+use crate::server::deferred_responses::Dynamic;
+use crate::server::dev::{Developer, developer_error_page};
+use crate::server::request_log::{Beginning, Journal};
 use pinion_engine::exchange::Exchange;
-use pinion_http::client_identity::ClientIdentity;
+use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 use pinion_site::{RequestBuffers, error_for};
 
 /// Responds to requests of a developer alone: the script and the streams of pages that reload, and
@@ -38,7 +38,7 @@ pub(super) fn responds_to_developer(
     let began = began.map(|began| began.of_site(site.generation.log()));
     let page = [&*failure.page, &developer.page_end()].concat();
     let response = Prepared {
-        shared: SharedFields::h1(developer_page::FIELDS.as_bytes()),
+        shared: SharedFields::h1(developer_error_page::FIELDS.as_bytes()),
         content_length: Some(page.len() as u64),
         body: PreparedBody::Bytes(&page),
         ..Prepared::empty(500)

@@ -3,29 +3,29 @@
 
 use super::developer_requests::{respond_unloaded, responds_to_developer};
 use super::worker_sites::SiteGeneration;
-use crate::server::access::gate::{AccessGate, CheckedAccess};
 use crate::server::access::path_scope::PathReadings;
+use crate::server::access::request_authorization::{AccessGate, CheckedAccess};
 use crate::server::access::rules::{MetRules, RuleSet};
+use crate::server::deferred_responses::Dynamic;
 use crate::server::dev::Developer;
-use crate::server::dev::adapt::widened;
-use crate::server::dynamic::Dynamic;
+use crate::server::dev::developer_responses::widened;
 use crate::server::extended_connect::fallback_for;
 use crate::server::gateway::Gateway;
-use crate::server::generation::Generation;
-use crate::server::journal::{Beginning, Journal};
 use crate::server::mounts::{Mount, MountTarget};
-use crate::server::refusal_by_rule::RefusalTrace;
+use crate::server::not_found_reason::RefusalTrace;
+use crate::server::request_log::{Beginning, Journal};
+use crate::server::site_generation::Generation;
 use crate::server::store::WorkerPages;
 use pinion_archive::Archive;
 use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
-use pinion_http::client_identity::ClientIdentity;
+use pinion_http::error_page;
 use pinion_http::field::KnownField;
+use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::negotiate::preferred_error_format;
-use pinion_http::page;
 use pinion_http::prepared_response::Prepared;
-use pinion_http::request::RequestHead;
-use pinion_lua::scripts::Offer;
+use pinion_http::request_head::RequestHead;
+use pinion_lua::worker_scripts::Offer;
 use pinion_site::{
     Pieces, RequestBuffers, error_for, error_in_format_for, respond, respond_traced,
 };
@@ -274,5 +274,5 @@ fn unencrypted_https<'x>(
 ) -> Prepared<'x> {
     let error_format = preferred_error_format(head.values(KnownField::Accept));
     error_in_format_for(421, error_format, archive, head, work)
-        .with_built_in_page(page::unencrypted_https_page(error_format))
+        .with_built_in_page(error_page::unencrypted_https_page(error_format))
 }

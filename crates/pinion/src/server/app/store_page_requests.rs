@@ -4,8 +4,8 @@ use super::SitesApp;
 use super::site_requests::SiteResponders;
 use super::worker_sites::SiteGeneration;
 use crate::server::gateway::CLIENT_LEFT;
-use crate::server::journal::Beginning;
 use crate::server::live_files::range_boundary;
+use crate::server::request_log::Beginning;
 use crate::server::store::{
     FoundPage, NoPage, PageForm, StoreClients, StoreMount, StoredPage, WaitEnd, WaitingPage,
     WorkerPages,
@@ -15,8 +15,8 @@ use pinion_engine::exchange::Exchange;
 use pinion_http::method::Method;
 use pinion_http::owned_head::OwnedRequestHead;
 use pinion_http::prepared_response::Prepared;
-use pinion_http::request::RequestHead;
-use pinion_http::target::decode_path;
+use pinion_http::request_head::RequestHead;
+use pinion_http::request_target::decode_path;
 use pinion_site::live_file::{SentFile, live_fields, sent_file_response};
 use pinion_site::{Pieces, RequestBuffers, error_for, options_for};
 use std::fmt;

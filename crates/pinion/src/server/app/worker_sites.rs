@@ -1,19 +1,19 @@
 //! The sites that a worker serves, and how it loads the sites that were published last.
 
 use super::SitesApp;
+use crate::server::deferred_responses::Scripted;
 use crate::server::dev::Developer;
 use crate::server::dev::load_failure::{LoadFailure, Meanwhile};
-use crate::server::dynamic::Scripted;
-use crate::server::generation::Generation;
 use crate::server::mounts::Mount;
-use crate::server::published::{Roster, SiteId};
+use crate::server::site_generation::Generation;
+use crate::server::site_roster::{Roster, SiteId};
 use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::mapping::{MappingId, Mappings};
+use pinion_engine::file_mapping::{MappingId, Mappings};
 use pinion_engine::stderr;
-use pinion_http::request::RequestHead;
-use pinion_lua::problem::ScriptProblem;
-use pinion_lua::program::SiteProgram;
+use pinion_http::request_head::RequestHead;
+use pinion_lua::script_load_error::ScriptProblem;
+use pinion_lua::site_program::SiteProgram;
 use std::sync::Arc;
 
 /// The time that a worker waits before it tries again to get its turn: too short to be noticed in a

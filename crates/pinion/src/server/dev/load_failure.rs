@@ -1,9 +1,9 @@
 //! The reason why a site could not be loaded, shown to its developer in the browser until it can.
 
-use super::developer_page::{DeveloperPage, SourceError};
+use super::developer_error_page::{DeveloperPage, SourceError};
 use super::next_version;
 use crate::failure::Failure;
-use crate::source::ServedSource;
+use crate::served_source::ServedSource;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -8,20 +8,20 @@
 //! A hidden page has no stream: browsers open six connections of HTTP/1 to one host, and pages in
 //! the background must not take them all.
 
-use super::super::journal::{Journal, Later};
-use super::super::published::SiteId;
+use super::super::request_log::{Journal, Later};
+use super::super::site_roster::SiteId;
 use super::{Developer, SCRIPT_PATH, STREAM_PATH};
 use crate::access_log::LogId;
 use pinion_engine::Poster;
-use pinion_engine::address::Address;
 use pinion_engine::app::Event;
 use pinion_engine::exchange::{Exchange, Slice};
-use pinion_http::client_identity::ClientIdentity;
+use pinion_engine::exchange_address::Address;
+use pinion_http::error_page::{self, ErrorFormat};
 use pinion_http::field::Field;
+use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::method::Method;
-use pinion_http::page::{self, ErrorFormat};
 use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 use std::collections::HashMap;
 
 /// Streams that one worker holds: more than a developer has windows, and each takes a connection,
@@ -115,7 +115,8 @@ impl ReloadStreams {
     ) {
         let later = journal.note(head, client, log, exchange);
         if self.open.len() >= STREAMS_MAX {
-            let response = page::response(503, ErrorFormat::Text, page::BUILT_IN_FIELDS);
+            let response =
+                error_page::response(503, ErrorFormat::Text, error_page::BUILT_IN_FIELDS);
             exchange.prepared(&response, None);
             return journal.answered_later(
                 later,

@@ -2,23 +2,23 @@
 
 use super::failure_log::LoggedFailure;
 use super::{CLIENT_LEFT, Gateway, OpenRequest};
-use crate::server::journal::Journal;
 use crate::server::mounts::Mount;
-use crate::server::sent_folders::SentFolders;
-use pinion_engine::address::Address;
+use crate::server::request_log::Journal;
+use crate::server::sendfile_folders::SentFolders;
 use pinion_engine::app::{Event, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw::RawStream;
+use pinion_engine::exchange_address::Address;
+use pinion_engine::raw_stream::RawStream;
 use pinion_gateway::cgi::cgi_failure::CgiFailure;
 use pinion_gateway::cgi::cgi_scripts::CgiScripts;
 use pinion_gateway::cgi::{Cgi, CgiEnded};
 use pinion_gateway::limits::OVERLOAD_RETRY_SECONDS;
-use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::is_same_name;
+use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::method::Method;
 use pinion_http::owned_head::OwnedRequestHead;
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 use std::sync::Arc;
 
 /// Fields of a request that are about its content, which a redirected request does not have.

@@ -1,16 +1,16 @@
 //! Requests that Python applications respond to.
 
-use super::super::journal::Journal;
+use super::super::request_log::Journal;
 use super::{Gateway, OpenRequest};
 use crate::settings::PythonMount;
 use pinion_engine::app::{Event, RawEvent};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw::RawStream;
+use pinion_engine::raw_stream::RawStream;
 use pinion_gateway::proxy_error::ProxyError;
 use pinion_gateway::python::Python;
-use pinion_http::client_identity::ClientIdentity;
-use pinion_http::request::RequestHead;
+use pinion_http::forwarded_client::ClientIdentity;
+use pinion_http::request_head::RequestHead;
 use std::sync::Arc;
 
 impl Gateway {

@@ -5,7 +5,7 @@ use super::{FileStamp, OpenLiveFile, OpenLiveFiles};
 use pinion_engine::exchange::Exchange;
 use pinion_http::field::KnownField;
 use pinion_http::prepared_response::{Piece, Prepared, PreparedBody};
-use pinion_http::request::RequestHead;
+use pinion_http::request_head::RequestHead;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;

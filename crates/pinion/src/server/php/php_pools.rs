@@ -1,13 +1,13 @@
 //! The PHP-FPM of each site with PHP. A site has one of its own: a reload that changes its settings
 //! starts another one beside it, and the old one ends when it has no requests any more.
 
-use super::folder_access;
 use super::fpm_config::{FpmConfig, is_plain};
 use super::limits::{
     PROCESS_MEMORY_BYTES, PROCESSES_MIN, PROCESSES_PER_CORE, SOCKET_PATH_MAX_BYTES,
     STOP_MARGIN_SECONDS, STOP_SECONDS,
 };
-use super::php_fpm::PhpFpm;
+use super::php_fpm_discovery::PhpFpm;
+use super::script_read_access;
 use crate::failure::Failure;
 use crate::plan::PlannedSite;
 use crate::server::memory_limit::MemoryLimit;
@@ -184,7 +184,7 @@ pub(crate) fn check(settings: &PhpSettings) -> Result<(), (&'static str, String)
     } else if let Some(name) = &settings.user {
         let identity = Accounts::read().and_then(|accounts| accounts.identity(name, None));
         let identity = identity.map_err(|error| of_user(error.to_string()))?;
-        folder_access::check(&settings.root, name, &identity).map_err(of_user)?;
+        script_read_access::check(&settings.root, name, &identity).map_err(of_user)?;
     }
     let found = PhpFpm::find(settings.program.as_deref());
     found.map(drop).map_err(|error| ("php-fpm", format!("{error:#}")))
@@ -258,7 +258,9 @@ impl PhpUser {
         match self {
             // The server reads the folder as the same user.
             Self::Own(_) => Ok(()),
-            Self::Other(name, identity) => folder_access::check(&settings.root, name, identity),
+            Self::Other(name, identity) => {
+                script_read_access::check(&settings.root, name, identity)
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use super::limits::{START_PAUSE, START_TIMEOUT};
 use super::running_app::NewProcess;
 use anyhow::anyhow;
 use pinion_http::h1::client::limits::ResponseLimits;
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::frame_reader::ChildFrameReader;
 use pinion_programs::supervisor::{ProgramEnd, ProgramPhase, ProgramStatus};

@@ -5,11 +5,11 @@
 use super::interpreter;
 use super::limits::RETIRED_PROCESSES_MAX;
 use super::process_files::{ProcessFiles, ProcessSocket};
+use super::process_limit_check::{ProcessUse, jitter_percent, reached};
 use super::process_memory::{proportional_bytes, resident_bytes};
-use super::reached_limit::{ProcessUse, jitter_percent, reached};
 use crate::control::status;
-use crate::document;
 use crate::failure::Failure;
+use crate::json_failure_document;
 use crate::server::memory_limit::MemoryLimit;
 use crate::settings::PythonSettings;
 use pinion_engine::Poster;
@@ -281,7 +281,7 @@ impl RunningApp {
         };
         status::PythonApplication {
             name: self.settings.application.clone(),
-            folder: document::text(&self.settings.folder),
+            folder: json_failure_document::text(&self.settings.folder),
             waiting: figures.waiting as u64,
             memory,
             processes: processes.iter().map(of_process).collect(),

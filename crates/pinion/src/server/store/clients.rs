@@ -7,14 +7,14 @@ use bytes::Bytes;
 use pinion_engine::Poster;
 use pinion_engine::app::{Message, RawEvent};
 use pinion_engine::exchange::{ContentRoom, Slice};
-use pinion_engine::raw::RawStream;
+use pinion_engine::raw_stream::RawStream;
 use pinion_store::client::Client;
 use pinion_store::job::Job;
 use pinion_store::store::Store;
 use pinion_store::{OutputPart, OwnedOutputPart, ReplyOutput};
 
 use super::jobs::{JobEnd, JobOwner, StoreJobs};
-use super::kills::StoreKills;
+use super::killed_clients::StoreKills;
 use super::waiting_pages::WaitingPages;
 
 /// The tag of a stream of the store: the number of the client, with this bit.

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use pinion_engine::Poster;
-use pinion_engine::address::Address;
 use pinion_engine::app::Message;
+use pinion_engine::exchange_address::Address;
 use pinion_lua::store_access::{StoreJobDone, StoreJobRunner};
 use pinion_store::job::{FinishedJob, Job, JobQueue, ShardSet};
 use pinion_store::store::Store;

@@ -12,13 +12,13 @@
 //! 5. When the last client is gone, nothing is left: connections, buffers, timers, clients, their
 //!    memory.
 
-mod actor;
 mod commands;
-mod stories;
+mod fixed_scenarios;
+mod simulated_client;
 mod worker;
 
-use actor::{Actor, ClientEnding};
 use pinion_engine::backend::sim::{Faults, Random};
+use simulated_client::{Actor, ClientEnding};
 use worker::{RunPlan, run};
 
 /// Seeds of an ordinary run, each in one of the two forms of the kernel.

@@ -4,12 +4,12 @@
 
 use super::jobs::{JobOwner, StoreJobs};
 use super::pages::{FoundValue, StoreMount};
-use crate::server::journal::Beginning;
-use crate::server::published::SiteId;
+use crate::server::request_log::Beginning;
+use crate::server::site_roster::SiteId;
 use pinion_engine::Poster;
-use pinion_engine::address::Address;
 use pinion_engine::app::Event;
 use pinion_engine::exchange::Exchange;
+use pinion_engine::exchange_address::Address;
 use pinion_http::owned_head::OwnedRequestHead;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -5,16 +5,16 @@
 //! link and folder on the way, and there are two small files where a site has thousands.
 
 use super::{Tls, tell};
-use crate::calendar;
 use crate::certificate_files::BadFile;
 use crate::control::protocol::Message;
 use crate::self_signed;
-use crate::server::look::{Look, look};
-use crate::server::reload::report_failure;
+use crate::server::path_state::{Look, look};
 use crate::server::reload_report::Reports;
+use crate::server::site_reload::report_failure;
 use crate::settings::{CanonicalHost, CertificateFiles, SelfSignedKey};
+use crate::timestamp_format;
 use pinion_engine::tls::certificate::Certificate;
-use pinion_engine::tls::resolver::CertificateStore;
+use pinion_engine::tls::certificate_resolver::CertificateStore;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -283,14 +283,14 @@ impl KeeperState {
 }
 
 fn taken_up(files: &CertificateFiles, certificate: &Certificate) -> Message {
-    let until = calendar::rfc3339(certificate.not_after());
+    let until = timestamp_format::rfc3339(certificate.not_after());
     let file = files.cert.display();
     Message::info(format!("reloaded certificate {file}: valid until {until}"))
 }
 
 /// Returns the message that the files of a certificate can be read again, and hold the served one.
 fn restored(files: &CertificateFiles, certificate: &Certificate) -> Message {
-    let until = calendar::rfc3339(certificate.not_after());
+    let until = timestamp_format::rfc3339(certificate.not_after());
     let file = files.cert.display();
     Message::info(format!(
         "certificate {file} can be loaded again and is unchanged: valid until {until}"

@@ -1,7 +1,7 @@
 //! The result of a build, for people and for programs.
 
-use crate::document::{problems, text};
-use crate::notes;
+use crate::build_notes;
+use crate::json_failure_document::{problems, text};
 use crate::settings::Build;
 use crate::terminal::{TerminalStyle, counted, percent, size};
 use pinion_builder::{Summary, Warning};
@@ -25,8 +25,8 @@ pub(crate) fn tell(build: &Build, summary: &Summary, of_code: &[String], style: 
     name_some(style, "never served", &special);
     let code: Vec<_> = summary.code.iter().map(|path| path.display().to_string()).collect();
     name_some(style, "code", &code);
-    let [left_out, scripts] = notes::left_out_of(summary);
-    let found = [left_out, scripts, notes::kept_by_clients(&summary.fingerprinted)];
+    let [left_out, scripts] = build_notes::left_out_of(summary);
+    let found = [left_out, scripts, build_notes::kept_by_clients(&summary.fingerprinted)];
     for text in found.iter().flatten() {
         stderr::line(format_args!("{}: {text}", style.dim("note")));
     }

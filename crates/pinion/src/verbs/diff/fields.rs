@@ -4,7 +4,7 @@ use super::{FoundDifference, Sides};
 use crate::failure::Failure;
 use crate::terminal::shown;
 use pinion_archive::{Archive, Damage, Entry, SharedBlock};
-use pinion_http::coding::Coding;
+use pinion_http::content_coding::Coding;
 use serde::Serialize;
 
 /// A field that differs. The member names are part of the `--json` contract.

@@ -1,15 +1,15 @@
 //! The configuration of another server becomes a `pinion.toml`.
 
-use super::draft::{ConfigurationDraft, Leftover};
+use super::configuration_draft::{ConfigurationDraft, Leftover};
 use super::json_document::JsonNode;
 use super::limits::{FILE_MAX_MIB, SETTLE_ROUNDS_MAX};
-use super::{unit, uwsgi};
+use super::{nginx_unit, uwsgi};
 use crate::config;
-use crate::document::text;
 use crate::failure::Failure;
+use crate::json_failure_document::text;
 use crate::regular_file;
+use crate::served_source::CONFIGURATION;
 use crate::settings::Import;
-use crate::source::CONFIGURATION;
 use crate::terminal::{TerminalStyle, counted};
 use anyhow::{Context as _, anyhow};
 use pinion_engine::stderr;
@@ -71,12 +71,12 @@ pub(super) fn convert(
     let is_json = file.extension().is_some_and(|extension| extension == "json");
     let draft = if is_json {
         let root = JsonNode::parse(&text)?;
-        if !unit::is_unit(&root) {
+        if !nginx_unit::is_unit(&root) {
             return Err("is no configuration of NGINX Unit: it has neither listeners, routes nor \
                         applications"
                 .to_owned());
         }
-        unit::convert(&root)?
+        nginx_unit::convert(&root)?
     } else {
         uwsgi::convert(&text, &absolute(file).map_err(|error| error.to_string())?, section)?
     };

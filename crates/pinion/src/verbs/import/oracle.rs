@@ -2,9 +2,9 @@
 //! checks them, and so does the replay of its corpus.
 
 use super::configuration::{Converted, convert};
-use super::draft::Leftover;
+use super::configuration_draft::Leftover;
 use crate::config;
-use crate::source::CONFIGURATION;
+use crate::served_source::CONFIGURATION;
 use std::path::Path;
 
 /// Files that are read in different ways, by the first byte.

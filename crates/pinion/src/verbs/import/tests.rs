@@ -1,16 +1,16 @@
 use super::configuration::{Converted, convert};
-use super::draft::{ConfigurationDraft, DraftLine, DraftTable, Leftover, Setting};
+use super::configuration_draft::{ConfigurationDraft, DraftLine, DraftTable, Leftover, Setting};
 use crate::config;
-use crate::source::CONFIGURATION;
+use crate::served_source::CONFIGURATION;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
+mod conversion_properties;
 mod ini_files;
 mod kept_refusals;
-mod laws;
-mod unit_parts;
+mod nginx_unit_listeners;
 
 /// A configuration of Unit, as its documents show it.
 const UNIT: &str = r#"{

@@ -5,20 +5,20 @@
 //! | [`ini`] | lines → options with their values, placeholders replaced |
 //! | [`placeholders`] | `%n`, `%(name)` → their values |
 //! | [`options`] | the meaning of each option |
-//! | [`folders`] | relative paths: which folder they belong to |
+//! | [`relative_paths`] | relative paths: which folder they belong to |
 
-mod folders;
 mod ini;
 mod options;
 mod placeholders;
+mod relative_paths;
 
-use super::draft::{ConfigurationDraft, DraftTable, Setting, is_variable, named};
+use super::configuration_draft::{ConfigurationDraft, DraftTable, Setting, is_variable, named};
 use super::limits::PYTHON_PROCESSES_MAX;
 use crate::server::mounts::MountPath;
 use crate::settings::LiveFolder;
-use folders::StartFolder;
 use ini::IniOption;
 use options::{OptionUse, option_use};
+use relative_paths::StartFolder;
 use std::path::Path;
 
 /// The settings that are gathered from the options.

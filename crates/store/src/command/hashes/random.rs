@@ -4,7 +4,7 @@ use crate::command::call::Call;
 use crate::command::hashes::read;
 use crate::command::random_choice::{RandomCount, choose};
 use crate::error::{Error, SYNTAX};
-use crate::resp::reply::{Reply, RespVersion};
+use crate::resp::reply_writer::{Reply, RespVersion};
 use crate::value::EncodedField;
 
 pub(super) fn hrandfield(call: &mut Call<'_, '_>) -> Result<(), Error> {

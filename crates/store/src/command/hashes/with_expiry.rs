@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::keyspace::database::{ChangeEffect, Effects};
 use crate::resp::arguments::Arguments;
 use crate::resp::number::parse_i64;
-use crate::resp::reply::Reply;
+use crate::resp::reply_writer::Reply;
 use crate::value::EncodedField;
 use crate::value::hash::Hash;
 

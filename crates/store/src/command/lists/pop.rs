@@ -9,7 +9,7 @@ use crate::dispatch::wrong_arity;
 use crate::error::{Error, WRONG_TYPE};
 use crate::keyspace::database::{ChangeEffect, Effects};
 use crate::keyspace::record::KeyRecord;
-use crate::resp::reply::Reply;
+use crate::resp::reply_writer::Reply;
 use crate::value::Collection;
 use crate::value::list::{ListEnd, ListValue};
 

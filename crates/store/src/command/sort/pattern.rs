@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use memchr::memmem;
 
 use crate::keyspace::key::Key;
-use crate::keyspace::locks::Locks;
 use crate::keyspace::record::KeyRecord;
+use crate::keyspace::shard_locks::Locks;
 use crate::value::Collection;
 use crate::value::hash::Hash;
 

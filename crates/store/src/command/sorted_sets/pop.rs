@@ -8,7 +8,7 @@ use crate::command::ranges::parse_count;
 use crate::command::work_estimate::WorkLimit;
 use crate::error::{Error, SYNTAX};
 use crate::keyspace::database::ChangeEffect;
-use crate::resp::reply::Reply;
+use crate::resp::reply_writer::Reply;
 use crate::value::sorted_set::SortedSet;
 
 /// A function that writes a number of members with their scores.

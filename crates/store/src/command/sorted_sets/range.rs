@@ -8,8 +8,8 @@ use crate::command::ranges::parse_integer;
 use crate::error::{Error, SYNTAX};
 use crate::keyspace::database::{ChangeEffect, Effects};
 use crate::keyspace::key::Key;
-use crate::keyspace::locks::Locks;
 use crate::keyspace::record::KeyRecord;
+use crate::keyspace::shard_locks::Locks;
 use crate::value::Collection;
 use crate::value::sorted_set::SortedSet;
 

@@ -3,7 +3,7 @@
 use crate::command::call::Call;
 use crate::command::scan::scan_collection;
 use crate::error::Error;
-use crate::resp::reply::double_text;
+use crate::resp::reply_writer::double_text;
 use crate::value::sorted_set::SortedSet;
 
 /// `ZSCAN`

@@ -10,7 +10,7 @@ use crate::command::spec::{CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, SYNTAX};
 use crate::keyspace::record::KeyRecord;
 use crate::limits::LCS_CELLS_MAX;
-use crate::resp::reply::Reply;
+use crate::resp::reply_writer::Reply;
 
 const NO_STRINGS: Error = Error::constant("ERR The specified keys must contain string values");
 const TOO_LARGE: Error =

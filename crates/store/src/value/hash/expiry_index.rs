@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::keyspace::allocation::allocated_bytes;
+use crate::keyspace::allocation_size::allocated_bytes;
 
 /// Most fields of a leaf. A split looks up each field of the leaf, which takes some 20
 /// microseconds.

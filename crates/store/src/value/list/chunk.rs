@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use crate::keyspace::allocation::allocated_bytes;
+use crate::keyspace::allocation_size::allocated_bytes;
 use crate::prefetch::prefetch;
 
 /// Largest chunk that has more than one element, as Redis has it (`list-max-listpack-size -2`).

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::keyspace::allocation::allocated_bytes;
+use crate::keyspace::allocation_size::allocated_bytes;
 use crate::prefetch::prefetch;
 use crate::value::field_encoding::{decode_number, encode_number, number_bytes};
 

@@ -1,7 +1,7 @@
 //! The integer form of a set: sorted integers in one allocation, each in as many bytes as the
 //! largest one needs.
 
-use crate::keyspace::allocation::allocated_bytes;
+use crate::keyspace::allocation_size::allocated_bytes;
 use crate::prefetch::prefetch;
 
 /// The encoded set: the number of bytes of each integer (1 byte), and the integers in ascending

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::{COMPACT_MAX_MEMBERS, COMPACT_MEMBER_MAX_BYTES, compare};
-use crate::keyspace::allocation::allocated_bytes;
+use crate::keyspace::allocation_size::allocated_bytes;
 use crate::prefetch::prefetch;
 
 /// A sorted set of at most [`COMPACT_MAX_MEMBERS`] members of at most [`COMPACT_MEMBER_MAX_BYTES`]

@@ -1,6 +1,6 @@
 //! An arena that stores values under fixed numbers. It grows page by page, and never moves a value.
 
-use crate::keyspace::allocation::allocated_bytes;
+use crate::keyspace::allocation_size::allocated_bytes;
 
 /// An arena of values of one type, each of which is found by its number. A page has at most
 /// `PAGE_SLOTS` values.

@@ -1,9 +1,9 @@
 //! The CPU time of a command, by redis-benchmark.
 
 use super::StoreServer;
-use crate::bench::figures::{self, Figure};
-use crate::bench::load::programs::Workshop;
-use crate::bench::load::server::{CLIENT_CORE, Server, on_core};
+use crate::bench::figure_table::{self, Figure};
+use crate::bench::load::compared_servers::Workshop;
+use crate::bench::load::measured_server::{CLIENT_CORE, Server, on_core};
 use crate::bench::statistics::Spread;
 use crate::process;
 use anyhow::{Context, Result};
@@ -101,7 +101,7 @@ pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
         "CPU time of a command in µs, {CONNECTIONS} connections of redis-benchmark, {KEYS} keys, \
          {turns} rounds in turn: the median, in brackets the least and the most. Each server has \
          one thread and one core.\n\n{table}\n{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     Ok((report, data.into()))
 }

@@ -2,9 +2,9 @@
 
 use super::StoreServer;
 use super::commands::{self, CONNECTIONS};
-use crate::bench::figures::{self, Figure};
+use crate::bench::figure_table::{self, Figure};
+use crate::bench::load::compared_servers::Workshop;
 use crate::bench::load::open_loop::{self, OpenLoop};
-use crate::bench::load::programs::Workshop;
 use crate::bench::statistics::Spread;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
@@ -75,7 +75,7 @@ pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
         "Latency of GET at {rate} commands a second, half of what the slowest server can bear, \
          sent at fixed times over {CONNECTIONS} connections for {SECONDS} s, {turns} rounds in \
          turn.\n\n{table}\n{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     Ok((report, data.into()))
 }

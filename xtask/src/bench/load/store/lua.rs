@@ -1,9 +1,9 @@
 //! `pinion.store.get` in a handler in Lua compared with `GET` over a Unix socket.
 
 use super::commands::{self, CONNECTIONS};
-use crate::bench::figures::{self, Figure};
-use crate::bench::load::programs::Workshop;
-use crate::bench::load::server::{SERVER_CORE, Server, on_core};
+use crate::bench::figure_table::{self, Figure};
+use crate::bench::load::compared_servers::Workshop;
+use crate::bench::load::measured_server::{SERVER_CORE, Server, on_core};
 use crate::bench::load::wrk::{self, Load, Pattern};
 use crate::bench::statistics::Spread;
 use anyhow::{Context, Result, ensure};
@@ -76,7 +76,7 @@ pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let report = format!(
         "CPU time of a call in Lua, and of a command of {CONNECTIONS} connections over a Unix \
          socket, {turns} rounds in turn.\n\n{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     Ok((report, json!({"calls": calls, "sockets": sockets})))
 }

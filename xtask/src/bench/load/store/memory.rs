@@ -1,9 +1,9 @@
 //! The memory of many keys, compared with redis-server.
 
 use super::StoreServer;
-use crate::bench::figures::{self, Figure};
-use crate::bench::load::programs::Workshop;
-use crate::bench::load::server::Server;
+use crate::bench::figure_table::{self, Figure};
+use crate::bench::load::compared_servers::Workshop;
+use crate::bench::load::measured_server::Server;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
     ];
     let report = format!(
         "Resident memory of {KEYS} keys of 16 bytes with values of 16 bytes, for each.\n\n{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     let data = json!({
         "redis": redis, "redis_expiring": redis_expiring, "pinion": pinion,

@@ -1,12 +1,12 @@
 //! A page of the store, compared with a file of nginx and a file of Pinion.
 
-use crate::bench::figures::{self, Figure};
-use crate::bench::load::programs::Workshop;
-use crate::bench::load::server::{self, SERVER_CORE, Server, on_core};
+use crate::bench::figure_table::{self, Figure};
+use crate::bench::load::compared_servers::Workshop;
+use crate::bench::load::measured_server::{self, SERVER_CORE, Server, on_core};
 use crate::bench::load::wrk::{self, Load, Pattern};
 use crate::bench::statistics::Spread;
 use crate::process;
-use crate::workspace;
+use crate::workspace_paths;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::fs;
@@ -115,7 +115,7 @@ fn report(all: &[Vec<Round>]) -> Result<(String, Value)> {
         "Pages of {PAGE_BYTES} bytes and of 16 KiB, {CONNECTIONS} connections with {PIPELINED} \
          requests pipelined, {SECONDS} s for each load, {turns} rounds in turn. Each server has \
          one worker and one core.\n\n{table}\n{}",
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     Ok((report, data.into()))
 }
@@ -174,7 +174,7 @@ fn pinion(shop: &Workshop, state: &Path, pages: [&[u8]; 2]) -> Result<Server> {
 fn front_page(shop: &Workshop, state: &Path) -> Result<Server> {
     const KEPT: &str = "fragment(\"front page\", ";
     const EACH_TIME: &str = "(function(_, render) render() end)(\"\", ";
-    let example = workspace::root().join("examples/front-page");
+    let example = workspace_paths::root().join("examples/front-page");
     let site = state.join("front-page");
     fs::create_dir_all(site.join("public_html"))?;
     fs::copy(example.join("main.lua"), site.join("main.lua"))?;
@@ -206,8 +206,8 @@ fn nginx(state: &Path) -> Result<Server> {
             ("ROOT", state.join("site").display().to_string()),
             ("TYPES", "/etc/nginx/mime.types".to_owned()),
         ];
-        let template = server::template("nginx.conf");
-        let file = server::configuration(&template, &values, state)?;
+        let template = measured_server::template("nginx.conf");
+        let file = measured_server::configuration(&template, &values, state)?;
         let mut command = on_core(SERVER_CORE, process::find("nginx").context("nginx")?);
         command.arg("-e").arg(state.join("nginx.error")).arg("-p").arg(state).arg("-c").arg(file);
         Ok(command)

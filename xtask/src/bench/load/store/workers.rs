@@ -1,9 +1,9 @@
 //! The CPU time of a command with two workers compared with that with one.
 
 use super::commands::{self, CONNECTIONS};
-use crate::bench::figures::{self, Figure};
-use crate::bench::load::programs::Workshop;
-use crate::bench::load::server::Server;
+use crate::bench::figure_table::{self, Figure};
+use crate::bench::load::compared_servers::Workshop;
+use crate::bench::load::measured_server::Server;
 use crate::bench::statistics::Spread;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
@@ -47,7 +47,7 @@ pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
         "Pinion with one and with two workers on both cores, beside the client; {CONNECTIONS} \
          connections, {} commands pipelined, {turns} rounds in turn.\n\n{}",
         LOAD.0,
-        figures::table(&figures)
+        figure_table::table(&figures)
     );
     Ok((report, data.into()))
 }

@@ -1,5 +1,5 @@
 use super::*;
-use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::h1::head_parser::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 
 fn with_head<T>(method: &str, fields: &str, run: impl FnOnce(&RequestHead<'_>) -> T) -> T {

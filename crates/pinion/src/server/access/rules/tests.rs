@@ -2,7 +2,7 @@ use super::*;
 use crate::server::access::limits::RULES_MAX;
 use pinion_archive::{Archive, Layout};
 use pinion_builder::Options;
-use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::h1::head_parser::{HeadStorage, Parsed, parse};
 use pinion_http::limits::Limits;
 use pinion_site::{Pieces, RequestBuffers, respond_traced};
 use proptest::prelude::*;
@@ -103,7 +103,11 @@ impl Site {
 
 fn escaped(path: &str) -> String {
     let mut text = Vec::new();
-    pinion_http::target::escape(&mut text, path.bytes(), pinion_http::target::is_path_byte);
+    pinion_http::request_target::escape(
+        &mut text,
+        path.bytes(),
+        pinion_http::request_target::is_path_byte,
+    );
     String::from_utf8(text).expect("ASCII")
 }
 

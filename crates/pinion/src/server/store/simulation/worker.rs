@@ -1,20 +1,20 @@
 //! A simulated worker with the clients of a store, and the jobs that its threads would run.
 
-use super::actor::Actor;
-use crate::server::published::SiteId;
+use super::simulated_client::Actor;
+use crate::server::site_roster::SiteId;
 use crate::server::store::clients::{StoreClients, StoreShared};
 use crate::server::store::jobs::{JobOwner, StoreJob, StoreJobs};
 use crate::server::store::pages::{FoundValue, StoreMount, StoredPages};
 use crate::server::store::waiting_pages::{WaitEnd, WaitingPage};
 use pinion_engine::Poster;
-use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, RawEvent};
 use pinion_engine::backend::sim::{Faults, Network, Random};
-use pinion_engine::connections::Connections;
+use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw::RawStream;
+use pinion_engine::exchange_address::Address;
+use pinion_engine::raw_stream::RawStream;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
-use pinion_engine::stepped::{Holdings, Stepped};
+use pinion_engine::stepped_worker::{Holdings, Stepped};
 use pinion_http::owned_head::OwnedRequestHead;
 use pinion_http::prepared_response::{Prepared, PreparedBody};
 use pinion_store::job::{LockedJob, ShardSet};

@@ -1,7 +1,7 @@
 //! The dialect of ini files that uWSGI reads: a line is `name = value` without quotes or escapes,
 //! a name may be there several times, and `%` begins a placeholder.
 
-use super::super::draft::{DraftTable, named};
+use super::super::configuration_draft::{DraftTable, named};
 use super::super::limits::SECTION_DEPTH_MAX;
 use super::options::{OptionUse, option_use};
 use super::placeholders::{Missing, Placeholders};

@@ -144,7 +144,7 @@ impl Placeholders {
                 Missing::new(format!(
                     "the placeholder %({}) was not carried: there is no option of that name with \
                      a plain value; write the value",
-                    super::super::draft::named(name)
+                    super::super::configuration_draft::named(name)
                 ))
             })?;
             return Ok((value, behind));

@@ -1,0 +1,205 @@
+//! Accidental damage: whatever happens to the bytes, a result is correct, or an error that names
+//! the damage.
+
+use pinion_archive::layout::{FileHeader, SectionRow};
+use pinion_archive::{Layout, OpenError, Scratch, SectionKind, verify};
+use zerocopy::FromBytes;
+
+use crate::fuzz_edits::reseal;
+use crate::sample_archive::{KEYS, Said, everything_in, later_site, site};
+
+/// Asserts that each result is as before, or an error.
+fn assert_same_or_damage(whole: &[Said], damaged: &[Said], what: &str) {
+    for (rank, (whole, damaged)) in whole.iter().zip(damaged).enumerate() {
+        assert!(damaged.is_err() || damaged == whole, "{what}, answer {rank}: {damaged:?}");
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_harmless_or_named() {
+    let whole = site();
+    let said = everything_in(&Layout::open(&whole).expect("sound"), &whole);
+    assert!(said.iter().all(Result::is_ok));
+    let mut bytes = whole.clone();
+    let (mut refused, mut damaged) = (0, 0);
+    for place in 0..bytes.len() {
+        for bit in 0..8 {
+            bytes[place] ^= 1 << bit;
+            match Layout::open(&bytes) {
+                Err(error) => {
+                    refused += 1;
+                    assert!(!error.to_string().is_empty());
+                }
+                Ok(layout) => {
+                    let now = everything_in(&layout, &bytes);
+                    assert_same_or_damage(&said, &now, &format!("byte {place} bit {bit}"));
+                    damaged += usize::from(now.iter().any(Result::is_err));
+                }
+            }
+            bytes[place] ^= 1 << bit;
+        }
+    }
+    assert_eq!(bytes, whole);
+    assert!(refused > 4096 * 8, "at least the header page refuses the file: {refused}");
+    assert!(damaged > 1000 * 8, "at least index and records cost an answer: {damaged}");
+}
+
+#[test]
+fn verify_finds_every_changed_byte() {
+    for mut bytes in [site(), later_site()] {
+        assert!(verify(&bytes, &mut |_, _| {}).expect("opens").is_sound());
+        for place in 0..bytes.len() {
+            for flip in [1, 0x80, 0xff] {
+                bytes[place] ^= flip;
+                let sound = verify(&bytes, &mut |_, _| {}).is_ok_and(|report| report.is_sound());
+                assert!(!sound, "byte {place} ^ {flip:#x} went unseen");
+                bytes[place] ^= flip;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_cut_at_any_length_is_refused() {
+    let whole = site();
+    for length in 0..whole.len() {
+        let error = Layout::open(&whole[..length]).expect_err("cut");
+        match length {
+            0 => assert_eq!(error, OpenError::NotAnArchive),
+            1..4096 => assert_eq!(error, OpenError::NoHeaderPage { bytes: length as u64 }),
+            _ => {
+                let (expected, actual) = (whole.len() as u64, length as u64);
+                assert_eq!(error, OpenError::Truncated { expected, actual });
+            }
+        }
+    }
+    let mut longer = whole.clone();
+    longer.push(0);
+    let (expected, actual) = (whole.len() as u64, longer.len() as u64);
+    assert_eq!(Layout::open(&longer).expect_err("longer"), OpenError::TooLong { expected, actual });
+}
+
+/// A file can be cut or overwritten while it is being served.
+#[test]
+fn a_file_cut_or_zeroed_after_it_was_opened_costs_answers_only() {
+    let whole = site();
+    let layout = Layout::open(&whole).expect("sound");
+    let said = everything_in(&layout, &whole);
+    let mut zeroed = whole.clone();
+    for length in (0..whole.len()).rev() {
+        let now = everything_in(&layout, &whole[..length]);
+        assert_same_or_damage(&said, &now, &format!("cut at {length}"));
+        zeroed[length] = 0;
+        let now = everything_in(&layout, &zeroed);
+        assert_same_or_damage(&said, &now, &format!("zeroed from {length}"));
+    }
+}
+
+/// The digest identifies the whole file: a file that has the same digest and passes `verify` is the
+/// same, even if an attacker corrected every checksum.
+#[test]
+fn a_change_shows_in_the_digest_or_in_verify() {
+    let whole = site();
+    let digest = Layout::open(&whole).expect("sound").digest();
+    assert_eq!(digest, Layout::open(&site()).expect("sound").digest());
+    assert_eq!(digest.to_string().len(), 64);
+    let (mut renamed, mut unsound) = (0, 0);
+    for place in 0..whole.len() {
+        for bit in 0..8 {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 1 << bit;
+            reseal(&mut bytes);
+            if bytes == whole {
+                continue; // A corrected checksum.
+            }
+            let Ok(report) = verify(&bytes, &mut |_, _| {}) else { continue };
+            renamed += usize::from(report.digest != digest);
+            unsound += usize::from(!report.is_sound());
+            assert!(report.digest != digest || !report.is_sound(), "byte {place} bit {bit}");
+        }
+    }
+    assert!(renamed > 1000 * 8, "most of what lies in a section: {renamed}");
+    assert!(unsound > 100 * 8, "gaps and lost paths at least: {unsound}");
+}
+
+/// A signature is made of the digest, so it must not change it.
+#[test]
+fn a_section_of_signatures_leaves_the_digest_as_it_is() {
+    let mut bytes = site();
+    let digest = Layout::open(&bytes).expect("sound").digest();
+    let signature = [0x5a; 96];
+    bytes.resize(bytes.len().next_multiple_of(64), 0);
+    let offset = bytes.len();
+    bytes.extend_from_slice(&signature);
+    let forged = |kind: SectionKind| {
+        let mut bytes = bytes.clone();
+        let (header, table) = FileHeader::mut_from_prefix(&mut bytes).expect("a header");
+        let number = header.sections.get() as usize;
+        header.sections += 1;
+        header.total_bytes = (offset as u64 + 96).into();
+        let (rows, _) =
+            <[SectionRow]>::mut_from_prefix_with_elems(table, number + 1).expect("room");
+        let row = rows.last_mut().expect("one more");
+        (row.kind, row.version) = (kind.0.into(), 1.into());
+        (row.offset, row.bytes) = ((offset as u64).into(), 96.into());
+        reseal(&mut bytes);
+        bytes
+    };
+    let signed = forged(SectionKind::SIGNATURES);
+    let report = verify(&signed, &mut |_, _| {}).expect("skipped");
+    assert!(report.is_sound());
+    assert_eq!(report.digest, digest);
+    let other = verify(&forged(SectionKind(99)), &mut |_, _| {}).expect("skipped");
+    assert!(other.is_sound());
+    assert_ne!(other.digest, digest);
+}
+
+/// A disk or a copy can write a block to the wrong position; both blocks are correct in themselves.
+#[test]
+fn misplaced_blocks_are_seen() {
+    let whole = site();
+    let layout = Layout::open(&whole).expect("sound");
+    let said = everything_in(&layout, &whole);
+    for block in [8, 64, 512] {
+        let blocks = whole.len() / block;
+        for from in 0..blocks {
+            for to in (4096 / block..blocks).filter(|&to| to != from) {
+                let mut bytes = whole.clone();
+                bytes.copy_within(from * block..(from + 1) * block, to * block);
+                if let Ok(layout) = Layout::open(&bytes) {
+                    let now = everything_in(&layout, &bytes);
+                    assert_same_or_damage(&said, &now, &format!("{block} × {from} over {to}"));
+                }
+            }
+        }
+    }
+}
+
+/// One damaged record affects one resource; the others stay available.
+#[test]
+fn damage_to_a_record_costs_that_resource_alone() {
+    let mut bytes = site();
+    let layout = Layout::open(&bytes).expect("sound");
+    let whole = everything_in(&layout, &bytes);
+    let records = layout.sections().iter().find(|section| section.kind == SectionKind::RECORDS);
+    let records = records.expect("required").offset as usize;
+    bytes[records + 40] ^= 1;
+    let now = everything_in(&layout, &bytes);
+    assert!(now[0].is_err(), "the first record is that of the first key");
+    assert_eq!(whole[1..], now[1..]);
+    let report = verify(&bytes, &mut |_, _| {}).expect("opens");
+    assert!(report.damages.iter().any(|damage| damage.offset == records as u64));
+}
+
+/// A failed search leaves no data that could be mistaken for its result.
+#[test]
+fn the_scratch_is_empty_after_a_miss() {
+    let bytes = site();
+    let layout = Layout::open(&bytes).expect("sound");
+    let archive = layout.view(&bytes);
+    let mut scratch = Scratch::new();
+    assert_eq!(archive.load(KEYS[0], &mut scratch), Ok(true));
+    assert!(scratch.entry().is_some());
+    assert_eq!(archive.load(b"/nothing", &mut scratch), Ok(false));
+    assert!(scratch.entry().is_none());
+}

@@ -1,0 +1,462 @@
+//! One connection: its transport link, and the protocol on it.
+
+use std::net::SocketAddr;
+
+use crate::byte_stream::{ByteStream, ConnectStep, Connecting, StreamState};
+use crate::connection_side::ConnectionSide;
+use crate::deadline::DeadlineWatch;
+use crate::http1::Http1;
+use crate::http2::Http2;
+use crate::http3::Http3;
+use crate::limits::INPUT_BUFFER_MAX_BYTES;
+use crate::linger::{Linger, Remaining};
+use crate::multiplexed::Multiplexed;
+use crate::settings::WorkerSettings;
+use crate::transport_link::TransportLink;
+use crate::worker_buffers::Buffers;
+
+/// One connection.
+pub(crate) struct Conn {
+    pub(crate) generation: u64,
+    pub(crate) live: bool,
+    /// The side that has opened it.
+    pub(crate) side: ConnectionSide,
+    /// The number of exchanges and streams begun on it, modulo 2^32.
+    pub(crate) begun: u32,
+    /// The client's address; `None` on a Unix socket, and until the PROXY protocol header has
+    /// arrived.
+    pub(crate) peer: Option<SocketAddr>,
+    /// The address of the socket, if a PROXY protocol header carried the client's address.
+    pub(crate) proxy: Option<Box<Option<SocketAddr>>>,
+    pub(crate) link: TransportLink,
+    pub(crate) protocol: Protocol,
+}
+
+/// The protocol on a connection, and its state.
+pub(crate) enum Protocol {
+    /// A PROXY protocol header is to arrive from this address of a socket; see
+    /// `driver/proxy_header.rs`.
+    ProxyHeader(Option<SocketAddr>),
+    /// A TLS handshake, or nothing yet on a listener with TLS.
+    Handshake,
+    /// The protocol has not been decided: see `driver/protocol_detection.rs`.
+    Preface,
+    Http1(Http1),
+    Multiplexed(Multiplexed),
+    /// The server opens the connection, which will be a byte stream.
+    Connecting(Box<Connecting>),
+    /// A byte stream.
+    Raw(ByteStream),
+    /// Our last response is sent or on its way; further input of the peer is dropped.
+    Linger(Linger),
+    /// The connection is closed; the kernel still holds memory of it.
+    Closing,
+}
+
+/// The phase of a connection, as far as it decides the use of its input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    ProxyHeader,
+    Handshake,
+    Preface,
+    /// A request head of HTTP/1.
+    Head,
+    /// The content of an HTTP/1 request, wanted or discarded.
+    Content,
+    /// An HTTP/1 request is complete, and its response is not.
+    Response,
+    /// Frames of HTTP/2, or streams of QUIC.
+    Multiplexed,
+    /// The connection is being opened.
+    Connecting,
+    Raw,
+    Linger,
+    Closing,
+}
+
+impl Protocol {
+    /// Returns the phase of the connection.
+    #[inline]
+    pub(crate) fn phase(&self) -> Phase {
+        match self {
+            Self::ProxyHeader(_) => Phase::ProxyHeader,
+            Self::Handshake => Phase::Handshake,
+            Self::Preface => Phase::Preface,
+            Self::Http1(Http1::Head { .. }) => Phase::Head,
+            Self::Http1(Http1::Exchange(open)) if open.content.is_none() => Phase::Response,
+            Self::Http1(Http1::Upgraded) => Phase::Response,
+            Self::Http1(_) => Phase::Content,
+            Self::Multiplexed(_) => Phase::Multiplexed,
+            Self::Connecting(_) => Phase::Connecting,
+            Self::Raw(_) => Phase::Raw,
+            Self::Linger(_) => Phase::Linger,
+            Self::Closing => Phase::Closing,
+        }
+    }
+
+    /// Returns the state of HTTP/2, if that is the protocol.
+    #[inline]
+    pub(crate) fn http2(&mut self) -> Option<&mut Http2> {
+        match self {
+            Self::Multiplexed(Multiplexed::Http2(http2)) => Some(http2),
+            _ => None,
+        }
+    }
+
+    /// Returns the state of HTTP/3, if that is the protocol.
+    #[inline]
+    pub(crate) fn http3(&mut self) -> Option<&mut Http3> {
+        match self {
+            Self::Multiplexed(Multiplexed::Http3(http3)) => Some(http3),
+            _ => None,
+        }
+    }
+
+    /// Returns the state of a protocol that carries many exchanges at once, if it is one.
+    #[inline]
+    pub(crate) fn multiplexed(&mut self) -> Option<&mut Multiplexed> {
+        match self {
+            Self::Multiplexed(many) => Some(many),
+            _ => None,
+        }
+    }
+
+    /// Returns the state of HTTP/1, if that is the protocol.
+    #[inline]
+    pub(crate) fn http1(&mut self) -> Option<&mut Http1> {
+        match self {
+            Self::Http1(http1) => Some(http1),
+            _ => None,
+        }
+    }
+
+    /// Returns the byte stream, if the connection is one or will be one.
+    #[inline]
+    pub(crate) fn byte_stream(&mut self) -> Option<&mut ByteStream> {
+        match self {
+            Self::Raw(stream) => Some(stream),
+            Self::Connecting(connecting) => Some(&mut connecting.stream),
+            _ => None,
+        }
+    }
+
+    /// Gives its resources back. Its streams must have been taken out before.
+    pub(crate) fn give_back(self, buffers: &mut Buffers) {
+        match self {
+            Self::Http1(Http1::Exchange(mut open)) => {
+                buffers.encoders.give_back(&mut open.state.encoder, &mut buffers.pool);
+            }
+            Self::Multiplexed(many) => {
+                debug_assert!(many.open_streams() == 0);
+                buffers.pool.release(many.counted_bytes());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Conn {
+    pub(crate) fn empty(generation: u64) -> Self {
+        Self {
+            generation,
+            live: false,
+            side: ConnectionSide::Opened,
+            begun: 0,
+            peer: None,
+            proxy: None,
+            link: TransportLink::new(false),
+            protocol: Protocol::Closing,
+        }
+    }
+
+    /// Returns the index of the listener that accepted its client.
+    ///
+    /// # Panics
+    /// Panics if the server has opened the connection.
+    #[inline]
+    pub(crate) fn listener(&self) -> u16 {
+        let ConnectionSide::Accepted(listener) = self.side else {
+            unreachable!("a connection that the server opens has no listener")
+        };
+        listener.get()
+    }
+
+    /// Returns the index of the listener that accepted its client; `None` if the server has opened
+    /// the connection.
+    pub(crate) fn accepted_by(&self) -> Option<u16> {
+        match self.side {
+            ConnectionSide::Accepted(listener) => Some(listener.get()),
+            ConnectionSide::Opened => None,
+        }
+    }
+
+    /// Returns whether it is closed while the kernel or QUIC still holds some of its data.
+    #[inline]
+    pub(crate) fn is_closing(&self) -> bool {
+        match &self.protocol {
+            Protocol::Closing => true,
+            Protocol::Multiplexed(Multiplexed::Http3(http3)) => http3.is_closed(),
+            _ => false,
+        }
+    }
+
+    /// Returns whether no output of an exchange waits for its turn in the connection's queue.
+    #[inline]
+    pub(crate) fn all_is_queued(&self) -> bool {
+        match &self.protocol {
+            Protocol::Multiplexed(many) => many.queued_bytes() == 0,
+            _ => true,
+        }
+    }
+
+    /// Returns the state of HTTP/2, if that is the protocol.
+    #[inline]
+    pub(crate) fn http2(&mut self) -> Option<&mut Http2> {
+        self.protocol.http2()
+    }
+
+    /// Returns the state of HTTP/3, if that is the protocol.
+    #[inline]
+    pub(crate) fn http3(&mut self) -> Option<&mut Http3> {
+        self.protocol.http3()
+    }
+
+    /// Returns whether input is to be decrypted as TLS records. After the last response the input
+    /// is not read: decrypting it would cost more than sending it did.
+    #[inline]
+    pub(crate) fn opens_input(&self) -> bool {
+        match self.protocol {
+            Protocol::Handshake => true,
+            Protocol::Linger(_) => false,
+            _ => self.link.tls.is_some(),
+        }
+    }
+
+    /// Returns whether the last response is on its way.
+    #[inline]
+    pub(crate) fn sends_last(&self) -> bool {
+        matches!(&self.protocol, Protocol::Linger(linger) if linger.is_sending())
+    }
+
+    /// Returns whether our side ends after the queued output.
+    #[inline]
+    pub(crate) fn sends_no_more(&self) -> bool {
+        match &self.protocol {
+            Protocol::Raw(stream) => stream.finished,
+            _ => self.sends_last(),
+        }
+    }
+
+    /// Returns whether the last response has left, and further input of the peer is dropped.
+    pub(crate) fn lingers(&self) -> bool {
+        matches!(&self.protocol, Protocol::Linger(linger) if linger.has_begun())
+    }
+
+    /// Returns how long it has lingered, in milliseconds; 0 if it does not.
+    pub(crate) fn lingered_ms(&self, now_ms: u64) -> u64 {
+        match &self.protocol {
+            Protocol::Linger(linger) => linger.age_ms(now_ms),
+            _ => 0,
+        }
+    }
+
+    /// Returns whether an exchange or a byte stream is open whose events the application expects,
+    /// if the protocol carries no more than one at a time.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        match &self.protocol {
+            Protocol::Http1(Http1::Exchange(open)) => open.state.stage.is_open(),
+            Protocol::Raw(stream) => stream.state == StreamState::Open,
+            Protocol::Connecting(connecting) => connecting.stream.state == StreamState::Open,
+            _ => false,
+        }
+    }
+
+    /// Returns whether it [had something open](Self::is_open), and marks it as over: the
+    /// application gets no more events of it.
+    pub(crate) fn take_open(&mut self) -> bool {
+        match &mut self.protocol {
+            Protocol::Http1(Http1::Exchange(open)) => open.state.stage.take_open(),
+            Protocol::Raw(stream) => stream.abandon(),
+            Protocol::Connecting(connecting) => connecting.stream.abandon(),
+            _ => false,
+        }
+    }
+
+    /// Returns whether input of the peer can be used or kept now.
+    #[inline]
+    pub(crate) fn takes_input(&self) -> bool {
+        let Self { link, protocol, .. } = self;
+        let has_room = || link.input.len() < INPUT_BUFFER_MAX_BYTES / 2;
+        match protocol {
+            Protocol::ProxyHeader(_) | Protocol::Handshake => true,
+            Protocol::Preface | Protocol::Multiplexed(Multiplexed::Http2(_)) => has_room(),
+            Protocol::Http1(Http1::Head { .. }) => has_room(),
+            Protocol::Http1(Http1::Exchange(open)) => open.takes_input(link.input.is_empty()),
+            Protocol::Http1(Http1::Discard { .. }) => true,
+            Protocol::Http1(Http1::Upgraded) => false,
+            Protocol::Raw(stream) => stream.wanted > 0,
+            // Nothing is read after the last response of a connection that does not linger.
+            Protocol::Linger(linger) => {
+                (linger.remaining != Remaining::Nothing || !linger.is_sending()) && has_room()
+            }
+            Protocol::Multiplexed(Multiplexed::Http3(_)) => false,
+            Protocol::Connecting(connecting) => connecting.step == ConnectStep::Handshake,
+            Protocol::Closing => false,
+        }
+    }
+
+    /// Returns the condition that the deadline has to watch now.
+    #[inline]
+    pub(crate) fn wanted_watch(&mut self) -> DeadlineWatch {
+        let Self { link, protocol, .. } = self;
+        match protocol {
+            // The PROXY protocol header and the handshake together have the time of one.
+            Protocol::ProxyHeader(_) | Protocol::Handshake => DeadlineWatch::Handshake,
+            Protocol::Connecting(_) => DeadlineWatch::Connect,
+            _ if link.blocked.is_some() || link.sending => DeadlineWatch::Send,
+            Protocol::Preface => DeadlineWatch::Head,
+            Protocol::Http1(http1) => http1.watch(link.input.is_empty()),
+            Protocol::Multiplexed(many) => many.wanted_watch(link.input.is_empty()),
+            Protocol::Linger(linger) if linger.is_sending() => DeadlineWatch::Send,
+            Protocol::Linger(_) => DeadlineWatch::Linger,
+            Protocol::Raw(stream) => stream.watch(),
+            Protocol::Closing => DeadlineWatch::Nothing,
+        }
+    }
+
+    /// Returns whether no part of an incomplete head has arrived.
+    fn has_no_part_of_a_head(&self) -> bool {
+        let is_within_head =
+            matches!(&self.protocol, Protocol::Multiplexed(many) if many.is_within_head());
+        self.link.input.is_empty() && !is_within_head
+    }
+
+    /// Returns the number, as in its address, of the exchange or stream that was begun last.
+    #[inline]
+    pub(crate) fn exchange_number(&self) -> u32 {
+        self.begun
+    }
+
+    /// Counts an exchange or a stream that begins.
+    #[inline]
+    pub(crate) fn begins_one(&mut self) {
+        self.begun = self.begun.wrapping_add(1);
+    }
+
+    /// Makes the deadline watch `watch`. Returns whether it watched something else.
+    #[inline]
+    pub(crate) fn begin_watch(
+        &mut self,
+        watch: DeadlineWatch,
+        now_ms: u64,
+        settings: &WorkerSettings,
+    ) -> bool {
+        if let Protocol::Multiplexed(Multiplexed::Http3(_)) = self.protocol {
+            // Streams do not block each other: an incomplete head postpones nothing.
+            self.link.deadline.forget();
+        }
+        if watch == DeadlineWatch::Send && (!self.link.receiving || self.has_no_part_of_a_head()) {
+            // A head that has become complete meanwhile takes no time from the next; one that is
+            // not read during this send cannot become complete.
+            self.link.deadline.is_over(DeadlineWatch::Head);
+        }
+        let is_new = self.link.deadline.begin(watch, now_ms, settings);
+        if is_new && let Some(due_ms) = self.due_ms(watch, now_ms, settings) {
+            self.link.deadline.comes_at(due_ms);
+        }
+        is_new
+    }
+
+    /// Returns when the condition of `watch` is late, in milliseconds, if the protocol knows: the
+    /// time of the first late stream, since input on others gives it no more time; or the end of
+    /// lingering, or of reading discarded content.
+    #[inline]
+    fn due_ms(
+        &mut self,
+        watch: DeadlineWatch,
+        now_ms: u64,
+        settings: &WorkerSettings,
+    ) -> Option<u64> {
+        let Self { side, link, .. } = self;
+        match (&mut self.protocol, watch) {
+            (Protocol::Raw(_), DeadlineWatch::FirstByte | DeadlineWatch::StreamIdle) => {
+                // A postponed deadline continues where it stood.
+                let is_fresh = link.deadline.at_ms() == u64::MAX;
+                let after_ms = settings.stream_timeout_ms(*side, watch).filter(|_| is_fresh)?;
+                Some(now_ms.saturating_add(after_ms))
+            }
+            (Protocol::Linger(linger), DeadlineWatch::Linger) => Some(linger.due_ms(now_ms)),
+            (Protocol::Connecting(connecting), DeadlineWatch::Connect) => Some(connecting.due_ms),
+            (Protocol::Multiplexed(many), DeadlineWatch::Body) => many.due_ms(settings),
+            (Protocol::Multiplexed(Multiplexed::Http3(http3)), DeadlineWatch::Discard) => {
+                http3.discard_due_ms()
+            }
+            (Protocol::Multiplexed(many @ Multiplexed::Http3(_)), DeadlineWatch::Head) => {
+                many.due_ms(settings)
+            }
+            _ => None,
+        }
+    }
+
+    /// Begins the byte stream for which the connection was opened or upgraded.
+    pub(crate) fn begin_stream(&mut self) -> &mut ByteStream {
+        self.begins_one();
+        self.link.asked_ms = 0;
+        self.protocol = Protocol::Raw(ByteStream::new(self.link.ended));
+        let Protocol::Raw(stream) = &mut self.protocol else { unreachable!("it was just begun") };
+        stream
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer_pool::Pool;
+
+    /// The rest of the head may have arrived at any time, since it waits in the kernel during a
+    /// send.
+    #[test]
+    fn half_a_head_takes_no_time_while_nothing_is_read() {
+        let (settings, mut pool) = (WorkerSettings::default(), Pool::new(1 << 20));
+        let patience_ms = settings.head_ms;
+        for (receiving, left_ms) in [(true, patience_ms - 30), (false, patience_ms)] {
+            let mut conn = Conn { link: TransportLink::new(true), ..Conn::empty(0) };
+            assert!(conn.link.input.keep(&mut pool, b"half"));
+            let begin = |conn: &mut Conn, watch, after_ms| {
+                conn.begin_watch(watch, (1 << 40) + after_ms, &settings);
+                conn.link.next_deadline_ms() - (1 << 40) - after_ms
+            };
+            assert_eq!(begin(&mut conn, DeadlineWatch::Head, 0), patience_ms);
+            conn.link.receiving = receiving;
+            begin(&mut conn, DeadlineWatch::Send, 10);
+            conn.link.sent(1);
+            conn.link.receiving = true;
+            assert_eq!(
+                begin(&mut conn, DeadlineWatch::Head, 30),
+                left_ms,
+                "receiving: {receiving}"
+            );
+            std::mem::take(&mut conn.link.input).give_back(&mut pool);
+        }
+    }
+
+    /// Otherwise the application would be called again and again, at each tick of the timer wheel.
+    #[test]
+    fn while_nothing_is_watched_only_the_deadline_of_the_application_comes() {
+        const ASKED_MS: u64 = 1 << 50;
+        let mut conn = Conn::empty(0);
+        let begin =
+            |conn: &mut Conn, watch| conn.begin_watch(watch, 1 << 40, &WorkerSettings::default());
+        conn.link.asked_ms = ASKED_MS;
+        begin(&mut conn, DeadlineWatch::Nothing);
+        assert_eq!(conn.link.next_deadline_ms(), ASKED_MS);
+        begin(&mut conn, DeadlineWatch::Body);
+        assert!(conn.link.next_deadline_ms() < ASKED_MS);
+        conn.link.received();
+        assert_eq!(conn.link.next_deadline_ms(), ASKED_MS, "behind the content");
+        begin(&mut conn, DeadlineWatch::Send);
+        conn.link.sent(1);
+        assert_eq!(conn.link.next_deadline_ms(), ASKED_MS, "behind the answer");
+    }
+}

@@ -1,0 +1,98 @@
+//! The connections of one worker: a slab whose slots carry a generation, so that a late message or
+//! completion never reaches the next connection in a slot.
+
+use std::net::SocketAddr;
+
+use crate::backend::Slot;
+use crate::connection::{Conn, Protocol};
+use crate::connection_side::ConnectionSide;
+use crate::output_queue::NO_OUTPUT;
+use crate::table_capacity::has_places;
+use crate::transport_link::TransportLink;
+
+/// All connections of a worker.
+pub(crate) struct Conns {
+    /// The generation before the first of every slot.
+    origin: u64,
+    slots: Vec<Conn>,
+    free: Vec<Slot>,
+    live: usize,
+}
+
+impl Conns {
+    /// Creates an empty slab. Its connections have other generations than those of another
+    /// `incarnation` of the worker, whose addresses may still be known somewhere.
+    pub(crate) fn new(incarnation: u32) -> Self {
+        Self { origin: u64::from(incarnation) << 32, slots: Vec::new(), free: Vec::new(), live: 0 }
+    }
+
+    /// Makes room for one more connection and returns how many entries a table needs that has one
+    /// for each; `None` if there is no memory for it.
+    pub(crate) fn make_room(&mut self) -> Option<usize> {
+        let places = if self.free.is_empty() { self.slots.len() + 1 } else { self.slots.len() };
+        // Giving a slot back must never fail.
+        (has_places(&mut self.slots, places) && has_places(&mut self.free, places))
+            .then_some(places)
+    }
+
+    /// Opens a slot for a new connection, which is `receiving` on a socket of its own or not;
+    /// [`Self::make_room`] has made room for it.
+    pub(crate) fn open(
+        &mut self,
+        receiving: bool,
+        side: ConnectionSide,
+        peer: Option<SocketAddr>,
+    ) -> Slot {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Conn::empty(self.origin));
+            (self.slots.len() - 1) as Slot
+        });
+        let conn = &mut self.slots[slot as usize];
+        *conn = Conn {
+            side,
+            peer,
+            live: true,
+            link: TransportLink::new(receiving),
+            protocol: Protocol::Handshake,
+            ..Conn::empty(conn.generation + 1)
+        };
+        self.live += 1;
+        slot
+    }
+
+    /// Gives a slot back for reuse. Its buffers must have been taken out before.
+    pub(crate) fn release(&mut self, slot: Slot) {
+        let conn = &mut self.slots[slot as usize];
+        assert!(conn.live, "a slot is released once");
+        debug_assert!(conn.link.input.held_bytes() == 0 && conn.link.output == NO_OUTPUT);
+        conn.live = false;
+        self.live -= 1;
+        self.free.push(slot);
+    }
+
+    /// Returns the connection in a live slot.
+    #[inline]
+    pub(crate) fn get(&mut self, slot: Slot) -> &mut Conn {
+        &mut self.slots[slot as usize]
+    }
+
+    /// Returns true while `slot` holds a connection with this generation.
+    pub(crate) fn is(&self, slot: Slot, generation: u64) -> bool {
+        self.slots.get(slot as usize).is_some_and(|conn| conn.live && conn.generation == generation)
+    }
+
+    /// Returns how many connections there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Returns the first slot in use from `from` on.
+    pub(crate) fn next_live(&self, from: Slot) -> Option<Slot> {
+        let rest = self.slots.get(from as usize..)?;
+        rest.iter().position(|conn| conn.live).map(|at| from + at as Slot)
+    }
+}
+
+/// Bytes of one slot, used or free, with its entry in the list of free ones.
+pub(crate) const SLOT_BYTES: usize = size_of::<Conn>() + size_of::<Slot>();

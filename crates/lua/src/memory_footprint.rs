@@ -1,0 +1,128 @@
+//! The most memory that scripts take, beside the engine: their VMs, and data outside of them.
+
+use pinion_client::memory_footprint::BROTLI_DECODER_BYTES;
+use pinion_jobs::limits::FILE_READ_MAX_BYTES;
+
+use crate::limits::{
+    CONTENT_RESERVE_DIVISOR, CONTENT_TEXT_MAX_BYTES, PLAIN_MAX_BYTES, VM_SLACK_DIVISOR,
+};
+use crate::script_memory::ScriptMemory;
+use crate::script_quotas::Allowance;
+use crate::task::TASK_BYTES;
+
+/// The most memory that the scripts of all sites take in all workers, as long as none of them is
+/// replaced. Everything is in bytes, and 0 without scripts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ScriptFootprint {
+    /// The memory that VMs count of their values: one VM of each script in each worker.
+    pub vm_bytes: u64,
+    /// The overhead of the allocator for these values.
+    pub vm_slack_bytes: u64,
+    /// The tables of tasks beside the VMs.
+    pub task_bytes: u64,
+    /// Values that are kept across reloads.
+    pub kept_bytes: u64,
+    /// Content of requests, with one text of it that is there twice for a moment.
+    pub content_bytes: u64,
+    /// Requests to other servers, beside those that have a connection.
+    pub fetch_bytes: u64,
+    /// Jobs that wait, their results, and the data that each thread reads.
+    pub job_bytes: u64,
+    /// Messages that wait, and commands of the store.
+    pub message_bytes: u64,
+    /// The memory in which each thread hashes passwords. It is mapped directly, and lies in no
+    /// heap.
+    pub password_bytes: u64,
+}
+
+impl ScriptFootprint {
+    /// Computes the memory for the scripts of these sites in so many workers.
+    #[must_use]
+    pub fn new(workers: usize, scripts: &[Allowance], memory: &ScriptMemory) -> Self {
+        if scripts.is_empty() {
+            return Self::default();
+        }
+        let fitted = scripts.iter().map(|script| script.fitted(memory));
+        let (mut vm_bytes, mut text_bytes) = (0, 0);
+        for script in fitted {
+            vm_bytes += script.vm_memory_bytes;
+            text_bytes = text_bytes.max(script.memory_bytes);
+        }
+        // One text can take as much as requests may keep without the reserve of small ones.
+        let for_large = memory.content_bytes - memory.content_bytes / CONTENT_RESERVE_DIVISOR;
+        let content_bytes = memory.content_bytes + for_large.min(CONTENT_TEXT_MAX_BYTES as usize);
+        let brotli_bytes = memory.brotli_decoders * BROTLI_DECODER_BYTES;
+        let jobs = &memory.jobs;
+        // A text that is larger than the limit of waiting data has room while no other waits. A
+        // script cannot make a text that is larger than the memory of its request.
+        let waiting_bytes = jobs.waiting_bytes.max(text_bytes);
+        let read_bytes = jobs.file_threads * text_bytes.min(FILE_READ_MAX_BYTES as usize);
+        let of_workers = |bytes: usize| (workers * bytes) as u64;
+        Self {
+            vm_bytes: of_workers(vm_bytes),
+            vm_slack_bytes: of_workers(vm_bytes / VM_SLACK_DIVISOR),
+            task_bytes: of_workers(scripts.len() * memory.tasks_max * TASK_BYTES),
+            kept_bytes: of_workers(scripts.len() * memory.kept_bytes),
+            content_bytes: of_workers(content_bytes),
+            fetch_bytes: of_workers(memory.fetch_bytes + memory.fetch_bodies_bytes + brotli_bytes),
+            job_bytes: (waiting_bytes + jobs.results_bytes + read_bytes) as u64,
+            message_bytes: memory.messages_bytes.max(PLAIN_MAX_BYTES) as u64,
+            password_bytes: (jobs.password_threads * memory.passwords.cost.bytes()) as u64,
+        }
+    }
+
+    /// Returns the sum of all parts, in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        let of_vms = self.vm_bytes + self.vm_slack_bytes + self.task_bytes + self.kept_bytes;
+        let of_requests = self.content_bytes + self.fetch_bytes + self.job_bytes;
+        of_vms + of_requests + self.message_bytes + self.password_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is larger than a queue has room while nothing else waits in it.
+    #[test]
+    fn the_largest_text_of_a_request_may_wait_and_be_read() {
+        let small = ScriptMemory::scaled(0);
+        let of = |script: Allowance| ScriptFootprint::new(1, &[script], &small).job_bytes;
+        let least = of(Allowance::default());
+        let texts = 2 * small.request_bytes as u64;
+        assert_eq!(least, texts + small.jobs.results_bytes as u64);
+        let memory_bytes = 3 * small.request_bytes;
+        let set = Allowance { memory_bytes, is_memory_set: true, ..Allowance::default() };
+        assert_eq!(of(set) - least, 2 * texts);
+    }
+
+    #[test]
+    fn each_worker_has_a_vm_of_each_script_and_content_of_its_own() {
+        let (script, memory) = (Allowance::default(), ScriptMemory::default());
+        let script_bytes = |workers, scripts: &[Allowance], memory: &ScriptMemory| {
+            ScriptFootprint::new(workers, scripts, memory).bytes()
+        };
+        assert_eq!(ScriptFootprint::new(2, &[], &memory), ScriptFootprint::default());
+        let one = script_bytes(1, &[script], &memory);
+        let least = (memory.vm_bytes + memory.content_bytes) as u64;
+        assert!(one > least);
+        assert!(script_bytes(2, &[script], &memory) >= one + least);
+        let two = script_bytes(1, &[script; 2], &memory);
+        let tasks_bytes = memory.tasks_max * TASK_BYTES;
+        let vm_bytes = memory.vm_bytes + memory.vm_bytes / VM_SLACK_DIVISOR;
+        assert_eq!(two - one, (vm_bytes + memory.kept_bytes + tasks_bytes) as u64);
+        let small = ScriptMemory::scaled(0);
+        assert!(script_bytes(1, &[script], &small) < one / 4);
+        let without = ScriptMemory { brotli_decoders: memory.brotli_decoders - 1, ..memory };
+        let more = script_bytes(2, &[script], &memory) - script_bytes(2, &[script], &without);
+        assert_eq!(more, 2 * BROTLI_DECODER_BYTES as u64);
+        let without = ScriptMemory { fetch_bytes: memory.fetch_bytes - 100, ..memory };
+        let without = ScriptMemory { fetch_bodies_bytes: 0, ..without };
+        let more = script_bytes(2, &[script], &memory) - script_bytes(2, &[script], &without);
+        assert_eq!(more, 2 * (memory.fetch_bodies_bytes + 100) as u64);
+        let set = Allowance { is_vm_memory_set: true, ..script };
+        let more = script_bytes(1, &[set], &small) - script_bytes(1, &[script], &small);
+        assert!(more >= (script.vm_memory_bytes - small.vm_bytes) as u64);
+    }
+}

@@ -1,0 +1,98 @@
+//! The dummy server for measurements: it shows the cost of the server without a site.
+
+use super::app::fits;
+use super::request_log::Journal;
+use crate::settings::Dummy;
+use pinion_engine::app::{App, Event, OwnResponse, RawEvent};
+use pinion_engine::clock::Now;
+use pinion_engine::connection_actions::Connections;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::exchange_address::Address;
+use pinion_engine::raw_stream::RawStream;
+use pinion_http::forwarded_client::ClientIdentity;
+use pinion_http::prepared_response::{Prepared, PreparedBody};
+use std::net::SocketAddr;
+
+/// Every request gets the same bytes.
+pub(crate) struct DummyApp {
+    body: Vec<u8>,
+    /// The time that each response takes, in milliseconds.
+    delay_ms: Option<u64>,
+    journal: Journal,
+}
+
+/// The text of the usual benchmarks, as kawipiko has it, over and over.
+const TEXT: &[u8] = b"hello, world\n";
+
+impl DummyApp {
+    /// Makes the dummy, with or without an access log.
+    pub(crate) fn new(dummy: &Dummy, journal: Journal) -> Self {
+        let body = TEXT.iter().copied().cycle().take(dummy.bytes).collect();
+        let delay_ms = dummy.delay.map(|delay| delay.as_millis() as u64);
+        Self { body, delay_ms, journal }
+    }
+}
+
+fn response(body: &[u8]) -> Prepared<'_> {
+    Prepared {
+        content_length: Some(body.len() as u64),
+        body: PreparedBody::Bytes(body),
+        ..Prepared::empty(200)
+    }
+}
+
+impl App for DummyApp {
+    fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
+        match (event, self.delay_ms) {
+            (Event::Head(head), None) if fits(head, exchange) => {
+                let (peer, is_secured) = (exchange.peer(), exchange.is_secured());
+                let client = ClientIdentity { peer, is_secured };
+                let began = self.journal.begin(&client, exchange);
+                let response = response(&self.body);
+                self.journal.respond(&response, None, began, head, exchange);
+            }
+            (Event::Head(head), Some(delay_ms)) if fits(head, exchange) => {
+                exchange.wait(Some(delay_ms));
+            }
+            (Event::Deadline, _) => {
+                let bytes = if exchange.is_head_only() { 0 } else { self.body.len() as u64 };
+                exchange.prepared(&response(&self.body), None);
+                self.journal.counted(200, bytes);
+            }
+            _ => {}
+        }
+    }
+
+    fn raw(&mut self, _event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+        stream.close();
+    }
+
+    fn pass(&mut self, _: &mut Connections<'_>) {
+        self.journal.pass();
+    }
+
+    fn answered(&mut self, connection: Address, response: OwnResponse) {
+        self.journal.engine_answered(connection, response);
+    }
+
+    fn flooded(&mut self, _connection: Address) {
+        self.journal.flooded();
+    }
+
+    fn connection_refused(&mut self, peer: SocketAddr, now: Now) {
+        self.journal.connection_refused(peer, now);
+    }
+
+    #[inline]
+    fn sent(&mut self, connection: Address) {
+        self.journal.left(connection, 0);
+    }
+
+    fn dropped(&mut self, exchange: Address, bytes: u64) {
+        self.journal.dropped(exchange, bytes);
+    }
+
+    fn closed(&mut self, connection: Address, unsent_bytes: u64) {
+        self.journal.left(connection, unsent_bytes);
+    }
+}

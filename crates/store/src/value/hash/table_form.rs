@@ -1,0 +1,209 @@
+//! The full form of a hash: a table of its fields.
+
+use super::expiry_index::ExpiryIndex;
+use crate::keyspace::allocation_size::allocated_bytes;
+use crate::keyspace::key::KeyHasher;
+use crate::keyspace::segment_table::SegmentTable;
+use crate::value::field_encoding::{EncodedField, decode_head};
+
+/// A large hash: a table of fields with an index of their expiry.
+#[derive(Clone, Debug)]
+pub(super) struct FullFields {
+    hasher: KeyHasher,
+    table: SegmentTable<FieldEntry>,
+    expiries: ExpiryIndex,
+    /// The bytes of memory that all entries occupy, without the table.
+    entry_bytes: usize,
+}
+
+/// One field in its encoded form: its head, followed by its value.
+#[derive(Clone, Debug)]
+pub(super) struct FieldEntry(Box<[u8]>);
+
+impl FieldEntry {
+    fn new(field: EncodedField<'_>) -> Self {
+        let mut bytes = Vec::with_capacity(field.head_bytes() + field.value.len());
+        field.encode_head(&mut bytes);
+        bytes.extend_from_slice(field.value);
+        Self(bytes.into_boxed_slice())
+    }
+
+    pub(super) fn field(&self) -> EncodedField<'_> {
+        let (name, expiry_ms, head_bytes) = decode_head(&self.0);
+        EncodedField { name, value: &self.0[head_bytes..], expiry_ms }
+    }
+
+    fn name(&self) -> &[u8] {
+        decode_head(&self.0).0
+    }
+
+    /// Replaces the value and the expiry in place if the new ones have the same lengths. Returns
+    /// whether that was possible.
+    fn replace_in_place(&mut self, field: EncodedField<'_>) -> bool {
+        let (_, expiry_ms, head_bytes) = decode_head(&self.0);
+        let value = &mut self.0[head_bytes..];
+        let is_same = expiry_ms == field.expiry_ms && value.len() == field.value.len();
+        if is_same {
+            value.copy_from_slice(field.value);
+        }
+        is_same
+    }
+
+    fn memory_bytes(&self) -> usize {
+        allocated_bytes(self.0.len())
+    }
+}
+
+/// Returns a function that finds the expiry of the field with a hash.
+fn expiry_of(table: &SegmentTable<FieldEntry>, hasher: KeyHasher) -> impl Fn(u64) -> Option<u64> {
+    move |hash| {
+        let is_it = |entry: &FieldEntry| {
+            let field = entry.field();
+            field.expiry_ms.is_some() && hasher.hash(field.name) == hash
+        };
+        table.find(hash, is_it)?.field().expiry_ms
+    }
+}
+
+impl FullFields {
+    pub(super) fn new(hasher: KeyHasher) -> Self {
+        let (table, expiries) = (SegmentTable::default(), ExpiryIndex::default());
+        Self { hasher, table, expiries, entry_bytes: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(super) fn table(&self) -> &SegmentTable<FieldEntry> {
+        &self.table
+    }
+
+    pub(super) fn hash_of(&self) -> impl Fn(&FieldEntry) -> u64 + use<> {
+        let hasher = self.hasher;
+        move |entry| hasher.hash(entry.name())
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.table.allocated_bytes() + self.entry_bytes + self.expiries.memory_bytes()
+    }
+
+    pub(super) fn earliest_expiry_ms(&self) -> Option<u64> {
+        self.expiries.earliest_ms()
+    }
+
+    /// Returns the number of fields that have expired but were not removed yet.
+    pub(super) fn expired(&self, now_ms: u64) -> usize {
+        self.expiries.expired(now_ms, expiry_of(&self.table, self.hasher))
+    }
+
+    /// Returns whether all fields have expired.
+    pub(super) fn have_expired(&self, now_ms: u64) -> bool {
+        // If the bound of the last leaf is later than now, some fields have not expired.
+        let is_due = self.expiries.latest_bound_ms().is_some_and(|at| at <= now_ms);
+        is_due && self.expiries.len() >= self.len() && self.expired(now_ms) >= self.len()
+    }
+
+    pub(super) fn get(&self, name: &[u8]) -> Option<EncodedField<'_>> {
+        let entry = self.table.find(self.hasher.hash(name), |entry| entry.name() == name)?;
+        Some(entry.field())
+    }
+
+    /// Adds a field, or replaces the one of the same name. Returns the expiry of the replaced
+    /// field, if there was one.
+    pub(super) fn put(&mut self, field: EncodedField<'_>) -> Option<Option<u64>> {
+        let hash = self.hasher.hash(field.name);
+        let location = self.table.locate(hash, |entry| entry.name() == field.name);
+        let mut old = None;
+        if let Some(entry) = location.and_then(|location| self.table.at_mut(location)) {
+            old = Some(entry.field().expiry_ms);
+            if entry.replace_in_place(field) {
+                return old;
+            }
+            self.entry_bytes -= entry.memory_bytes();
+            *entry = FieldEntry::new(field);
+            self.entry_bytes += entry.memory_bytes();
+        } else {
+            let entry = FieldEntry::new(field);
+            self.entry_bytes += entry.memory_bytes();
+            let hash_of = self.hash_of();
+            self.table.insert(hash, entry, hash_of);
+        }
+        let old_expiry_ms = old.flatten();
+        if old_expiry_ms != field.expiry_ms {
+            if let Some(expiry_ms) = old_expiry_ms {
+                self.expiries.remove(expiry_ms, hash);
+            }
+            if let Some(expiry_ms) = field.expiry_ms {
+                self.expiries.insert(expiry_ms, hash, expiry_of(&self.table, self.hasher));
+            }
+        }
+        old
+    }
+
+    /// Removes a field. Returns its expiry, or `None` if the field did not exist.
+    pub(super) fn remove(&mut self, name: &[u8]) -> Option<Option<u64>> {
+        let hash = self.hasher.hash(name);
+        let is_it = |entry: &FieldEntry| entry.name() == name;
+        let hash_of = self.hash_of();
+        let entry = self.table.remove(hash, is_it, hash_of)?;
+        self.entry_bytes -= entry.memory_bytes();
+        let expiry_ms = entry.field().expiry_ms;
+        if let Some(expiry_ms) = expiry_ms {
+            self.expiries.remove(expiry_ms, hash);
+        }
+        Some(expiry_ms)
+    }
+
+    /// Examines about `count` fields that may have expired, and removes the expired ones. Returns
+    /// their number.
+    pub(super) fn remove_expired(&mut self, now_ms: u64, count: usize) -> usize {
+        let (mut looked_at, mut removed) = (0, 0);
+        while looked_at < count
+            && let Some(mut leaf) = self.expiries.take_due_leaf(now_ms)
+        {
+            // Fields of the leaf that have not expired, and the earliest expiry among them.
+            let mut kept = Vec::new();
+            let mut bound = (u64::MAX, u64::MAX);
+            while looked_at < count
+                && let Some(hash) = leaf.pop()
+            {
+                looked_at += 1;
+                let Some(expiry_ms) = expiry_of(&self.table, self.hasher)(hash) else { continue };
+                if expiry_ms <= now_ms {
+                    removed += usize::from(self.remove_due(hash, now_ms));
+                } else {
+                    kept.push(hash);
+                    bound = bound.min((expiry_ms, hash));
+                }
+            }
+            if !leaf.is_empty() {
+                // The rest of the leaf was not examined and may have expired long ago, so its bound
+                // must be the lowest.
+                bound = (0, 0);
+                leaf.append(&mut kept);
+                kept = leaf;
+            }
+            if !kept.is_empty() {
+                self.expiries.put_back(bound, kept);
+            }
+        }
+        removed
+    }
+
+    /// Removes a field with this hash that has expired and was removed from the index.
+    fn remove_due(&mut self, hash: u64, now_ms: u64) -> bool {
+        let hasher = self.hasher;
+        let is_it = |entry: &FieldEntry| {
+            let field = entry.field();
+            field.has_expired(now_ms) && hasher.hash(field.name) == hash
+        };
+        let hash_of = self.hash_of();
+        let removed = self.table.remove(hash, is_it, hash_of);
+        self.entry_bytes -= removed.as_ref().map_or(0, FieldEntry::memory_bytes);
+        removed.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests;
