@@ -69,7 +69,7 @@ fn check_media_table() -> Result<()> {
 
 /// The reference of flags and keys, which unit tests of the program make of its tables.
 fn reference(writes: bool) -> Result<()> {
-    let filter = Some("package(pinion) & test(/^directives::reference::/)");
+    let filter = Some("package(pinion) & test(/^directives::reference_pages::/)");
     let mut command = nextest::command(nextest::Selection { filter, ..Default::default() });
     if writes {
         command.env("PINION_WRITE_REFERENCE", "1");
