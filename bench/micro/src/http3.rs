@@ -6,7 +6,7 @@ use pinion_http::field_section::FieldSection;
 use pinion_http::h3::event::RequestStreamEvent;
 use pinion_http::h3::session::{Session, SessionSettings};
 
-use crate::compressed::Compressed;
+use crate::header_compression::Compressed;
 
 /// A connection, and the stream that comes again and again.
 pub(crate) struct Http3 {

@@ -3,11 +3,11 @@
 //!
 //! `pinion-micro [STATION] [ROUNDS] [CASE]` runs the stations up to one (`parse`, `response`, or
 //! `all`, the default; `all-hpack` and `all-qpack` encode for the other versions of HTTP), or a
-//! single operation (see `compressed.rs`, `http3.rs`, and `store.rs` for commands of the store,
-//! such as `store-get`). It prints nanoseconds per request and a hash of the results, so that no
-//! work can be optimised away. A case is a site and a request, see [`CASES`]. Under `valgrind
-//! --tool=callgrind` with few rounds it gives instruction counts, which do not depend on the load
-//! of the machine; docs/profiling.md has the commands.
+//! single operation (see `header_compression.rs`, `http3.rs`, and `store.rs` for commands of the
+//! store, such as `store-get`). It prints nanoseconds per request and a hash of the results, so
+//! that no work can be optimised away. A case is a site and a request, see [`CASES`]. Under
+//! `valgrind --tool=callgrind` with few rounds it gives instruction counts, which do not depend on
+//! the load of the machine; docs/profiling.md has the commands.
 
 use std::hint::black_box;
 use std::io::Cursor;
@@ -26,11 +26,11 @@ use pinion_http::request_head::RequestHead;
 use pinion_http::{hpack, qpack};
 use pinion_site::{Pieces, RequestBuffers, respond};
 
-mod compressed;
+mod header_compression;
 mod http3;
 mod store;
 
-use compressed::Compressed;
+use header_compression::Compressed;
 use http3::Http3;
 use store::StoreClient;
 
@@ -154,7 +154,7 @@ impl Bench<'_> {
     /// Parses, resolves and encodes.
     fn all(&mut self) -> u64 {
         self.encoded(|out, response| {
-            response_encoder::prepared(out, response, ConnectionFields::Stay, TAIL)
+            response_encoder::prepared(out, response, ConnectionFields::Stay, TAIL);
         })
     }
 

@@ -7,7 +7,7 @@
 
 use crate::damage::Fault;
 use crate::limits::{PATH_MAX_BYTES, RULE_CAPTURES_MAX};
-use crate::rule_part_codec::{PartIterator, Read, push_text, text};
+use crate::tagged_text::{PartIterator, Read, push_text, text};
 
 /// A part of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

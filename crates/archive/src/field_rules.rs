@@ -18,7 +18,7 @@ use crate::field_lines::is_written_by_server;
 use crate::field_pattern::{FieldPattern, PatternPart};
 use crate::layout::FieldRuleHeader;
 use crate::limits::{RULE_CAPTURES_MAX, RULES_MAX};
-use crate::rule_part_codec::{PartIterator, Read, push_length, push_text, text};
+use crate::tagged_text::{PartIterator, Read, push_length, push_text, text};
 
 /// A rule to be written.
 #[derive(Clone, Copy, Debug)]

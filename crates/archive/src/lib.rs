@@ -15,7 +15,7 @@
 //! | `field_rules`, `field_pattern` | [`FieldRules`]: changes of response fields by pattern |
 //! | `path_pattern` | which paths a rule is about, and the captures of its placeholders |
 //! | `shared_blocks`, `field_lines` | [`SharedBlock`]: fields many representations have in common |
-//! | `hpack_qpack_fields` | these fields as HTTP/2 and HTTP/3 send them |
+//! | `shared_block_encodings` | these fields as HTTP/2 and HTTP/3 send them |
 //! | `index_hash`, `byte_span` | arithmetic of both sides: path → bucket, ranges of the file |
 //! | `error_pages` | [`ErrorPage`]: a site's pages in place of built-in ones |
 //! | `entry_iterator` | every entry in file order, for listings |
@@ -27,12 +27,12 @@
 //! | `shared_block_writer`, `index_writer` | the others: shared blocks, the index |
 //! | `section_output` | its output: bytes in order, and the section table |
 //! | `write_error` | the errors of writing an archive |
-//! | `rule_part_codec` | the pieces that rules are stored in |
+//! | `tagged_text` | the pieces that rules are stored in |
 //! | `digest_index` | [`DigestIndex`]: bodies found by their digests |
 //! | `previous_assets` | [`PreviousAssets`]: the assets of earlier releases, and their age |
 //! | `code_section` | [`CodeSection`]: scripts, templates and their includes: run and never sent |
 //! | `encoder_origins` | the encoder of a stored body: a later build may reuse it |
-//! | `section_table` | [`SectionTable`]: the section table, of a file that is not mapped |
+//! | `header_page` | [`SectionTable`]: the section table, of a file that is not mapped |
 //! | `digest` | content identity: [`Digest`] and [`ETag`] |
 //! | `damage` | the damage of a file: [`OpenError`], [`Damage`] |
 //!
@@ -99,7 +99,7 @@ mod error_pages;
 mod field_lines;
 mod field_pattern;
 mod field_rules;
-mod hpack_qpack_fields;
+mod header_page;
 mod index_hash;
 mod index_writer;
 pub mod layout;
@@ -109,12 +109,12 @@ mod path_pattern;
 mod previous_assets;
 mod record_writer;
 mod rule;
-mod rule_part_codec;
 mod rules;
 mod section_output;
-mod section_table;
+mod shared_block_encodings;
 mod shared_block_writer;
 mod shared_blocks;
+mod tagged_text;
 pub mod verify;
 mod write_error;
 mod writer;
@@ -136,13 +136,13 @@ pub use field_pattern::{FieldPattern, PatternCaptures, PatternPart};
 pub use field_rules::{
     FieldChange, FieldRule, FieldRules, NewFieldChange, NewFieldRule, ValuePart,
 };
+pub use header_page::SectionTable;
 pub use layout::SectionKind;
 pub use open::{Layout, Section};
 pub use path_pattern::{SegmentPart, SegmentPattern, path_matches};
 pub use previous_assets::PreviousAssets;
 pub use rule::{NewRule, PathPart, QueryValue, Rule, TargetPart};
 pub use rules::Rules;
-pub use section_table::SectionTable;
 pub use shared_block_writer::NewShared;
 pub use shared_blocks::{Role, SharedBlock, SharedId};
 pub use verify::{Report, verify};

@@ -8,7 +8,7 @@
 use crate::damage::Fault;
 use crate::limits::RULE_CAPTURES_MAX;
 use crate::rule::PathPart;
-use crate::rule_part_codec::{PartIterator, Read, push_text, text};
+use crate::tagged_text::{PartIterator, Read, push_text, text};
 
 /// A part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

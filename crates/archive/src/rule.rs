@@ -6,7 +6,7 @@ use crate::damage::Fault;
 use crate::layout::{RULE_FORCED, RULE_KEEPS_QUERY, RuleHeader};
 use crate::limits::{PATH_MAX_BYTES, RULE_CAPTURES_MAX, RULE_HOST_MAX_BYTES, TARGET_MAX_BYTES};
 use crate::path_pattern::SegmentPattern;
-use crate::rule_part_codec::{PartIterator, Read, push_length, push_text, text};
+use crate::tagged_text::{PartIterator, Read, push_length, push_text, text};
 
 /// A rule to be written.
 #[derive(Clone, Copy, Debug)]

@@ -9,9 +9,9 @@ use zerocopy::FromBytes;
 
 use crate::damage::{ArchivePart, Damage, Fault};
 use crate::field_lines;
-use crate::hpack_qpack_fields::{BlockLines, EncodedBlock, EncodedFields};
 use crate::layout::SharedHeader;
 use crate::limits::SHARED_VARIANT_MAX_BYTES;
+use crate::shared_block_encodings::{BlockLines, EncodedBlock, EncodedFields};
 
 /// Number of a shared block in its archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

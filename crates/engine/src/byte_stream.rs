@@ -2,7 +2,7 @@
 //! opened.
 
 use crate::deadline::DeadlineWatch;
-use crate::remote_address::{ConnectTls, RemoteOrigin};
+use crate::outgoing_connect::{ConnectTls, RemoteOrigin};
 
 /// The state of a byte stream for the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,8 +19,8 @@ use crate::exchange_address::Address;
 use crate::file_mapping::Mappings;
 use crate::http1::Http1;
 use crate::limits::BROADCAST_QUEUE_MAX_BYTES;
+use crate::outgoing_connect::{Connect, ConnectError, RemoteAddress, RemoteOrigin};
 use crate::raw_stream::RawStream;
-use crate::remote_address::{Connect, ConnectError, RemoteAddress, RemoteOrigin};
 use crate::worker_core::WorkerCore;
 
 /// The connections of a worker.

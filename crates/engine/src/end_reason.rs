@@ -2,7 +2,7 @@
 
 use pinion_http::refusal::Refusal;
 
-use crate::remote_address::NotConnected;
+use crate::outgoing_connect::NotConnected;
 
 /// The reason why an exchange or a stream ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

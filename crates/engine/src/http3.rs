@@ -8,13 +8,13 @@
 //! | `discarded_requests` | the rest of requests that were responded to early |
 //! | `send_scheduler` | from the queues to QUIC, the most urgent first |
 //! | `response` | responses into the queues of streams |
-//! | `request_streams` | the open request streams |
+//! | `request_stream_table` | the open request streams |
 //! | `unidirectional_streams` | input of the client's unidirectional streams |
 //! | `unread_content` | windows for content, and content that waits in QUIC |
 
 pub(crate) mod connection_lifecycle;
 mod discarded_requests;
-mod request_streams;
+mod request_stream_table;
 pub(crate) mod response;
 pub(crate) mod send_scheduler;
 #[cfg(test)]
@@ -31,7 +31,7 @@ use crate::deadline::DeadlineWatch;
 use crate::limits::{QUIC_SEND_MIN_BYTES, QUIC_SEND_WINDOW_BYTES, QUIC_STREAMS};
 use crate::multiplexed::MultiplexedStream;
 use discarded_requests::Discarded;
-pub(crate) use request_streams::{Open, Streams};
+pub(crate) use request_stream_table::{Open, Streams};
 use unidirectional_streams::Uni;
 use unread_content::Datagrams;
 

@@ -43,7 +43,7 @@
 //! | [`memory_footprint`] | the maximum memory of the engine |
 //! | `stepped_worker` | a worker without a thread, for the simulator (feature `sim`) |
 //! | [`stderr`] | lines for stderr that never block |
-//! | [`remote_address`] | addresses of connections that the server opens; failures |
+//! | [`outgoing_connect`] | addresses of connections that the server opens; failures |
 //! | [`settings`] | settings of a server |
 //! | `socket_options` | options of sockets that rustix does not have |
 //! | [`listener`], [`signals`] | sockets and signals, made before any thread starts |
@@ -86,6 +86,7 @@ pub mod listener;
 pub mod memory_footprint;
 mod memory_pressure;
 mod multiplexed;
+pub mod outgoing_connect;
 mod outgoing_permits;
 mod output_queue;
 mod permit_pressure;
@@ -93,7 +94,6 @@ mod protocol_dispatch;
 pub mod quic;
 pub mod raw_stream;
 pub mod release_memory;
-pub mod remote_address;
 pub mod response_compression;
 mod response_head_tails;
 mod restart_pause;

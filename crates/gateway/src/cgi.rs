@@ -51,7 +51,7 @@ use pinion_jobs::folder_root::FolderRoot;
 use pinion_jobs::upload_spool::StoreError;
 use pinion_programs::program_run::{OutputRead, RunId, RunRequest, ScriptStart};
 use pinion_programs::program_runner::ProgramRunner;
-use pinion_programs::spawner_connections::SpawnerAccess;
+use pinion_programs::spawner_access::SpawnerAccess;
 use rustc_hash::FxHashMap;
 
 use crate::fastcgi_scgi_variables::percent_decoded;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use pinion_programs::program_runner::ProgramRunner;
-use pinion_programs::spawner_connections::SpawnerAccess;
+use pinion_programs::spawner_access::SpawnerAccess;
 
 /// The programs that the scripts of a site may run, by the names that scripts call them: rows of
 /// the spawner's table. Copies share them. The default has none.

@@ -5,7 +5,7 @@
 //! | `host_functions` | the state of a VM outside of Lua, and the installation of all functions |
 //! | `handler_registration` | `pinion.get`, `pinion.use` and others, which register handlers |
 //! | `request_head`, `response_head` | `req` and `res` |
-//! | `pending_operations` | operations that functions have recorded for the owner of the VM |
+//! | `pending_work` | operations that functions have recorded for the owner of the VM |
 //! | `background_work` | tasks that begin, wake and end, and schedules |
 //! | `request_content` | `req:body`, `req:form` and others |
 //! | `files`, `blocking_jobs` | files and passwords, on other threads |
@@ -34,7 +34,7 @@ mod handler_registration;
 mod host_functions;
 mod kept_values;
 mod limit_messages;
-mod pending_operations;
+mod pending_work;
 mod processes;
 mod request_content;
 mod request_head;

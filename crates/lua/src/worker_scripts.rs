@@ -48,7 +48,7 @@ use pinion_jobs::async_thread::TaskThread;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::job_queue::JobQueues;
 use pinion_jobs::upload_quota::UploadQuota;
-use pinion_programs::spawner_connections::SpawnerAccess;
+use pinion_programs::spawner_access::SpawnerAccess;
 
 use crate::body::body_memory::BodyMemory;
 use crate::cpu_watchdog::{CpuWatchdog, CpuWatchdogs};

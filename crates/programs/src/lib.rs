@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`program_runner`] | runs the programs of one worker: starts, streams, ends, time limits |
 //! | [`program_run`] | one run of a program, from the caller's side |
-//! | [`spawner_connections`] | connects workers to the spawner, and replaces its table |
+//! | [`spawner_access`] | connects workers to the spawner, and replaces its table |
 //! | [`run_error`] | the errors of runs |
 //! | [`supervisor`] | keeps programs running: decides on starts, restarts and stops |
 //! | `restart_delay` | the back-off between the end of a program and its restart |
@@ -18,7 +18,7 @@ pub mod program_run;
 pub mod program_runner;
 mod restart_delay;
 pub mod run_error;
-pub mod spawner_connections;
+pub mod spawner_access;
 pub mod supervisor;
 pub mod supervisor_link;
 

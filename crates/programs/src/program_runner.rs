@@ -20,15 +20,15 @@ use pinion_engine::app::RawEvent;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Slice};
 use pinion_engine::exchange_address::Address;
+use pinion_engine::outgoing_connect::ConnectError;
 use pinion_engine::raw_stream::RawStream;
-use pinion_engine::remote_address::ConnectError;
 use pinion_spawner::reply::ReplyReader;
 use pinion_spawner::worker_connection::SpawnerConnection;
 
 use crate::limits::{BUSY_RETRY_MS, OUTPUT_BUFFER_BYTES, RUNS_PER_WORKER_MAX};
 use crate::program_run::{Exit, OutputRead, ProgramRun, RunId, RunRequest, RunStage, RunStream};
 use crate::run_error::RunError;
-use crate::spawner_connections::SpawnerAccess;
+use crate::spawner_access::SpawnerAccess;
 
 /// This bit is set in the tags of the streams of programs of scripts, and in no other tags of the
 /// worker.

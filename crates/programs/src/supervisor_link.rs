@@ -19,7 +19,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use crate::limits::{CLOSED_REPORT_DELAY_MS, SUPERVISOR_RETRY_MS};
-use crate::spawner_connections::SpawnerAccess;
+use crate::spawner_access::SpawnerAccess;
 use crate::supervisor::{ProgramStatus, SupervisedProgram, Supervisor, SupervisorOutput};
 
 /// The inbox through which other threads set the list of supervised programs. Clones share one

@@ -6,13 +6,12 @@ mod external_tools;
 mod known_words;
 mod messages;
 mod nginx;
-mod outputs;
+mod shown_responses;
 mod skipped_commands;
 mod yaml;
 
 use document_sites::all_response;
 use known_words::{has_flags, is_build_setting, is_chore};
-use outputs::{Part, Shown, parts};
 use pinion_tests::binary::{pinion, source_root};
 use pinion_tests::document_blocks::{
     CONFIGURATION, FILE, SAMPLE, SCRIPT, routes, shown_commands, words, yaml_commands,
@@ -25,6 +24,7 @@ use pinion_tests::temporary_folder::Folder;
 use pinion_tests::tls_certificates::Pair;
 use pinion_tests::upstream::Upstream;
 use rustix::process::Signal;
+use shown_responses::{Part, Shown, parts};
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -93,7 +93,7 @@ mod lua_handlers;
 mod lua_large_input;
 mod lua_limits;
 mod lua_pages;
-mod lua_passwords;
+mod lua_password_load;
 mod lua_program_faults;
 mod lua_programs;
 mod lua_ranges;

@@ -5,6 +5,7 @@ mod checksum_forger;
 mod compare;
 #[path = "../../../http/tests/wire/compressed_fields_law.rs"]
 mod compressed_fields_law;
+mod corrupted_archives;
 mod error_pages;
 mod format_document;
 mod fuzz_check;
@@ -14,6 +15,5 @@ mod hostile;
 mod hostile_rules;
 mod landmarks;
 mod large;
-mod random_corruption;
 mod round_trip;
 mod sample_archive;

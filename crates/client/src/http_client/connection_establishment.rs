@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange_address::Address;
-use pinion_engine::remote_address::{
+use pinion_engine::outgoing_connect::{
     Connect, ConnectError, ConnectTls, NotConnected, RemoteAddress,
 };
 use rustc_hash::FxHashMap;

@@ -1,6 +1,6 @@
 //! The reasons why a request has no response, or an incomplete one.
 
-use pinion_engine::remote_address::NotConnected;
+use pinion_engine::outgoing_connect::NotConnected;
 use pinion_http::cgi::error::CgiError;
 use pinion_http::cgi::variable_error::VariableError;
 use pinion_http::fastcgi::error::FastCgiError;

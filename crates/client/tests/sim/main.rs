@@ -13,7 +13,7 @@ use client_application::{Asked, Asker, Outcome};
 use pinion_client::connection_pool::PoolSettings;
 use pinion_engine::Poster;
 use pinion_engine::backend::sim::{Client, Faults, Network, Random};
-use pinion_engine::remote_address::RemoteAddress;
+use pinion_engine::outgoing_connect::RemoteAddress;
 use pinion_engine::stepped_worker::{Holdings, Stepped};
 use server::{Behaviour, Server, content_of};
 use sim_worker::sim_worker;

@@ -18,7 +18,7 @@ use super::outgoing_socket::socket_for;
 use super::{Backend, Completion, Lent, OpeningState, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::limits::{ACCEPTS_PER_PASS, CONTENT_TURN_BYTES, SEND_MAX_BYTES};
-use crate::remote_address::RemoteAddress;
+use crate::outgoing_connect::RemoteAddress;
 use crate::table_capacity::has_places;
 
 /// Events taken from the kernel per wait: enough to amortise the call, few enough to stay in cache.

@@ -24,7 +24,7 @@ use rustix::net::{SocketFlags, acceptfrom_with};
 
 use crate::clock::Now;
 use crate::limits::{CONTENT_TURN_BYTES, INPUT_TURN_BYTES};
-use crate::remote_address::RemoteAddress;
+use crate::outgoing_connect::RemoteAddress;
 
 pub mod epoll;
 mod outgoing_socket;

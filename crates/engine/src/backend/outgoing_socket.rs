@@ -8,7 +8,7 @@ use rustix::net::{
     self, AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, sockopt,
 };
 
-use crate::remote_address::RemoteAddress;
+use crate::outgoing_connect::RemoteAddress;
 use crate::socket_options::limit_unsent;
 
 /// Creates a socket for a connection to `remote`, with `flags` and close-on-exec; returns it with

@@ -33,7 +33,7 @@ use rustix::net::{self, Shutdown, SocketAddrAny};
 
 use super::{Backend, Completion, Lent, OpeningState, Sending, Slot, Waker};
 use crate::clock::Now;
-use crate::remote_address::RemoteAddress;
+use crate::outgoing_connect::RemoteAddress;
 use crate::table_capacity::has_places;
 use accept::Listener;
 use buffer_ring::LentRing;

@@ -54,7 +54,7 @@ fn happened<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: &Happ
         // Output is sent after all of the input.
         Happened::Nothing | Happened::Opened => {}
         Happened::Head { stream, head, end } => {
-            multiplexed_requests::begin(app, core, slot, stream, head, end)
+            multiplexed_requests::begin(app, core, slot, stream, head, end);
         }
         Happened::HeadRefused { stream, refusal, fields, end } => {
             let request = refused_request(&fields);

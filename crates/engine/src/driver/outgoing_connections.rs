@@ -9,7 +9,7 @@ use crate::backend::{Backend, OpeningState, Slot};
 use crate::byte_stream::ConnectStep;
 use crate::connection::Protocol;
 use crate::end_reason::Gone;
-use crate::remote_address::{ConnectTls, NotConnected, RemoteOrigin};
+use crate::outgoing_connect::{ConnectTls, NotConnected, RemoteOrigin};
 use crate::tls::TlsSession;
 use crate::worker::Worker;
 use crate::worker_core::WorkerCore;

@@ -10,7 +10,7 @@ use crate::connection::Protocol;
 use crate::deadline::DeadlineWatch;
 use crate::end_reason::Gone;
 use crate::linger::Remaining;
-use crate::remote_address::NotConnected;
+use crate::outgoing_connect::NotConnected;
 use crate::stream_event::Notice;
 use crate::worker::Worker;
 

@@ -13,7 +13,7 @@ use quinn_proto::{
 
 use super::config::QuicConfig;
 use super::connection_ids::{ConnectionHome, ID_BYTES, IdKey};
-use super::predecessor_processes::Predecessors;
+use super::process_liveness::Predecessors;
 use super::socket::{DatagramSocket, Inlet};
 use crate::backend::Slot;
 use crate::limits::{QUIC_DATAGRAM_MAX_BYTES, TURN_BYTES};

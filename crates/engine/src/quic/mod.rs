@@ -5,7 +5,7 @@
 //! | [`config`] | the common settings of a listener's connections; keys |
 //! | [`congestion`] | how much a connection may have on its way |
 //! | `connection_ids` | connection IDs that name the worker of the connection |
-//! | `predecessor_processes` | earlier processes with the same keys: their connections are reset |
+//! | `process_liveness` | earlier processes with the same keys: their connections are reset |
 //! | [`stream_priority`] | which data of a connection goes first |
 //! | `cipher_suite_choice` | TLS inside QUIC, by the cipher that suits the client's machine |
 //! | `socket` | the socket of an endpoint |
@@ -23,7 +23,7 @@ pub(crate) mod driver;
 pub(crate) mod endpoint;
 #[cfg(feature = "sim")]
 mod null_session;
-mod predecessor_processes;
+mod process_liveness;
 #[cfg(feature = "sim")]
 pub mod simulated_sockets;
 mod socket;

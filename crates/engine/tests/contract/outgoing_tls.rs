@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
 
-use pinion_engine::remote_address::ConnectTls;
+use pinion_engine::outgoing_connect::ConnectTls;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};

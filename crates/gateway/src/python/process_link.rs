@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Slice};
 use pinion_engine::exchange_address::{Address, AddressMap};
-use pinion_engine::remote_address::{Connect, RemoteAddress};
+use pinion_engine::outgoing_connect::{Connect, RemoteAddress};
 use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::python::error::BatchError;
 use pinion_http::python::frame_reader::ChildFrameReader;

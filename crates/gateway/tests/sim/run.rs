@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use pinion_engine::backend::sim::{Faults, Network, Random};
-use pinion_engine::remote_address::RemoteAddress;
+use pinion_engine::outgoing_connect::RemoteAddress;
 use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped_worker::{Holdings, Stepped};
 use pinion_gateway::balancing::Balance;

@@ -10,12 +10,12 @@
 //! response, and [`limits`] every limit.
 //!
 //! ```
-//! use pinion_http::cgi::event::GatewayEvent;
+//! use pinion_http::cgi::response_event::GatewayEvent;
 //! use pinion_http::cgi::response_reader::CgiReader;
 //! use pinion_http::h1::client::limits::ResponseLimits;
 //! use pinion_http::h1::client::request_writer::SentRequest;
 //! use pinion_http::h1::client::response_parser::{InputEnd, ResponseEvent};
-//! use pinion_http::h1::head::HeadStorage;
+//! use pinion_http::h1::head_parser::HeadStorage;
 //! use pinion_http::method::Method;
 //!
 //! let request = SentRequest {
@@ -58,7 +58,7 @@
 //! use pinion_http::h1::client::limits::ResponseLimits;
 //! use pinion_http::h1::client::request_writer::SentRequest;
 //! use pinion_http::h1::client::response_parser::{InputEnd, ResponseEvent, ResponseParser};
-//! use pinion_http::h1::head::HeadStorage;
+//! use pinion_http::h1::head_parser::HeadStorage;
 //! use pinion_http::method::Method;
 //!
 //! let request = SentRequest {

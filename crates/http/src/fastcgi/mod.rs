@@ -10,13 +10,13 @@
 //! limit.
 //!
 //! ```
-//! use pinion_http::cgi::event::GatewayEvent;
+//! use pinion_http::cgi::response_event::GatewayEvent;
 //! use pinion_http::fastcgi::request_writer::{FastCgiRequest, write_request};
 //! use pinion_http::fastcgi::response_reader::FastCgiReader;
 //! use pinion_http::h1::client::limits::ResponseLimits;
 //! use pinion_http::h1::client::request_writer::RequestContent;
 //! use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponseEvent};
-//! use pinion_http::h1::head::HeadStorage;
+//! use pinion_http::h1::head_parser::HeadStorage;
 //! use pinion_http::method::Method;
 //!
 //! let request = FastCgiRequest {

@@ -5,9 +5,9 @@ use super::frame::{
     self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_MAX_BYTES, FrameHeader, Kind, STREAM_MAX, flag,
     number, setting,
 };
-use super::receive_windows::ROUND_TRIP_PING;
 use super::send::{LEAVING_PING, stream_answered};
 use super::session::{Phase, Session, Whereabouts};
+use super::stream_window_tuning::ROUND_TRIP_PING;
 use crate::flood_budget::Budget;
 use crate::goaway_state::Leaving;
 use crate::priority::Priority;

@@ -6,8 +6,8 @@
 //! buffer of the caller.
 //!
 //! Content is bounded by windows in both directions. A client may send more on a stream as received
-//! content is [consumed](session::Session::consumed): see `receive_windows`. Content of responses
-//! is sent as [`room`](session::Session::room) allows, in the order of
+//! content is [consumed](session::Session::consumed): see `stream_window_tuning`. Content of
+//! responses is sent as [`room`](session::Session::room) allows, in the order of
 //! [`next_ready`](session::Session::next_ready).
 //!
 //! A client that makes work without end runs out of one of its
@@ -21,7 +21,7 @@
 //! | `headers_frames` | HEADERS and CONTINUATION |
 //! | `data_frames`, `control` | DATA; all other frames |
 //! | `stream_table` | the open streams of a connection |
-//! | `receive_windows` | flow control in both directions |
+//! | `stream_window_tuning` | flow control in both directions |
 //! | `send` | the frames that the server sends |
 //! | [`limits`] | every limit of HTTP/2 alone, with its reason |
 
@@ -31,7 +31,7 @@ pub mod event;
 pub mod frame;
 mod headers_frames;
 pub mod limits;
-mod receive_windows;
 mod send;
 pub mod session;
 mod stream_table;
+mod stream_window_tuning;

@@ -8,8 +8,8 @@ use super::frame::{
 };
 use super::headers_frames::Gathering;
 use super::limits;
-use super::receive_windows::StreamWindow;
 use super::stream_table::{StreamSlot, Streams};
+use super::stream_window_tuning::StreamWindow;
 use crate::field_section::FieldSection;
 use crate::flood_budget::{Budget, Budgets};
 use crate::goaway_state::Leaving;

@@ -20,7 +20,7 @@
 //!
 //! ```
 //! use pinion_http::h1::client::limits::ResponseLimits;
-//! use pinion_http::h1::head::HeadStorage;
+//! use pinion_http::h1::head_parser::HeadStorage;
 //! use pinion_http::python::child_frame::ChildFrame;
 //! use pinion_http::python::environ::Environ;
 //! use pinion_http::python::frame_reader::ChildFrameReader;

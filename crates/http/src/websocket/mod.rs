@@ -18,7 +18,7 @@
 //!
 //! ```
 //! use pinion_http::websocket::connection::{InputEvent, WebSocketConnection};
-//! use pinion_http::websocket::frame::MessageKind;
+//! use pinion_http::websocket::frame_head::MessageKind;
 //! use pinion_http::websocket::limits::MESSAGE_MAX_BYTES;
 //!
 //! let mut connection = WebSocketConnection::new(MESSAGE_MAX_BYTES, None);

@@ -13,7 +13,7 @@ use pinion_engine::clock::Now;
 use pinion_programs::program_run::RunId;
 
 use super::event_subscriptions::{EndingReason, Subscriptions};
-use super::pending_operations::PendingWork;
+use super::pending_work::PendingWork;
 use super::response_text::{STAMPS, WrittenText};
 use super::store::ScriptStore;
 use super::{CoroutineStep, RouteLimits, Unsent, WaitOperation, WrittenPieces};

@@ -1,13 +1,13 @@
 mod function_costs;
 mod globals;
 mod handlers;
-mod instruction_counts;
 mod sandbox_escapes;
 mod script_mistakes;
 mod sessions;
 mod stack_depth;
 mod stack_traces;
 mod store;
+mod valgrind_function_costs;
 
 use super::*;
 use crate::cpu_watchdog::CpuWatchdogs;

@@ -49,7 +49,7 @@ use pinion_http::prepared_response::{Location, Prepared, SharedFields};
 use pinion_http::request_head::RequestHead;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::upload_quota::UploadQuota;
-use pinion_programs::spawner_connections::SpawnerAccess;
+use pinion_programs::spawner_access::SpawnerAccess;
 use pinion_site::{RequestBuffers, error_page_at, field_rules_path, script_fields};
 use pinion_spawner::LineBucket;
 use std::collections::VecDeque;

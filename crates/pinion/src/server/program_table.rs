@@ -10,7 +10,7 @@ use anyhow::{Context as _, anyhow};
 use pinion_engine::{release_memory, stderr};
 use pinion_lua::external_programs::Programs;
 use pinion_programs::signal_name;
-use pinion_programs::spawner_connections::{SpawnerAccess, UnexpectedEnd};
+use pinion_programs::spawner_access::{SpawnerAccess, UnexpectedEnd};
 use pinion_programs::supervisor::{ProgramStatus, SupervisedProgram};
 use pinion_programs::supervisor_link::{
     ProgramDescriptors, SupervisedPrograms, SupervisorInbox, SupervisorLink,

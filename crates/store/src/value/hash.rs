@@ -9,7 +9,7 @@ mod table_form;
 use compact::CompactFields;
 use table_form::{FieldEntry, FullFields};
 
-use super::field_encoding::EncodedField;
+use super::hash_field_encoding::EncodedField;
 use super::{Collection, StoreValue};
 use crate::command::random_choice::RandomElements;
 use crate::keyspace::allocation_size::allocated_bytes;

@@ -2,20 +2,20 @@
 //!
 //! | Module | Contents |
 //! |---|---|
-//! | `hash`, `field_encoding` | hashes: fields with values and expiry; the encoding of a field |
+//! | `hash`, `hash_field_encoding` | hashes, whose fields can expire; the encoding of a field |
 //! | `list`, `set` | lists and sets of strings |
 //! | `sorted_set` | members with scores, in the order of the scores |
 
-mod field_encoding;
 pub(crate) mod hash;
+mod hash_field_encoding;
 pub(crate) mod list;
 pub(crate) mod set;
 pub(crate) mod sorted_set;
 
 use std::sync::Arc;
 
-pub(crate) use field_encoding::EncodedField;
 use hash::Hash;
+pub(crate) use hash_field_encoding::EncodedField;
 use list::ListValue;
 use set::Set;
 use sorted_set::SortedSet;

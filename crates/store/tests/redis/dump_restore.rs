@@ -11,10 +11,10 @@ use crate::command_table::Part::{Float, Integer, Key, Member, Repeated, Text, Va
 use crate::command_table::{Comparison, Group, Row, row};
 use crate::comparison::StoreClient;
 use crate::generator::{KEYS, Request, reader_request, requests_alone};
-use crate::packed_forms::{listpack, string, ziplist};
 use crate::payload_checksum::seal;
 use crate::redis_server::RedisServer;
 use crate::resp_reply::RespReply;
+use crate::ziplist_listpack_writer::{listpack, string, ziplist};
 
 const LONG_BYTES: [u8; 3000] = [b'x'; 3000];
 /// The text is compressed; three of them are more than a part of a list has space for.

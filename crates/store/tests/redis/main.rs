@@ -11,8 +11,7 @@ mod generator;
 mod hashes;
 mod keys;
 mod lists;
-mod packed_forms;
-#[path = "../oracle/payload_checksum.rs"]
+#[path = "../fuzz_checks/payload_checksum.rs"]
 mod payload_checksum;
 mod read_sets;
 mod redis_server;
@@ -21,6 +20,7 @@ mod sets;
 mod sort;
 mod sorted_sets;
 mod strings;
+mod ziplist_listpack_writer;
 
 /// All tables: the commands of the others are mixed in when those of one are compared.
 const GROUPS: &[&command_table::Group] = &[

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::oracle;
+use crate::fuzz_checks;
 
 /// Runs `check` on every file; there must be some.
 fn replay(target: &str, check: fn(&[u8])) {
@@ -21,10 +21,10 @@ fn replay(target: &str, check: fn(&[u8])) {
 
 #[test]
 fn resp() {
-    replay("resp", oracle::resp::check);
+    replay("resp", fuzz_checks::split_input::check);
 }
 
 #[test]
 fn restore() {
-    replay("restore", oracle::payload::check);
+    replay("restore", fuzz_checks::dump_restore_round_trip::check);
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
-use crate::oracle::payload::check;
-use crate::oracle::payload_checksum::seal;
+use crate::fuzz_checks::dump_restore_round_trip::check;
+use crate::fuzz_checks::payload_checksum::seal;
 use crate::test_client::Conversation;
 
 /// Returns a line of an inline command for bytes.

@@ -3,13 +3,13 @@
 mod bitmaps;
 mod corpus;
 mod dump_restore;
+#[path = "../fuzz_checks/mod.rs"]
+mod fuzz_checks;
 mod hashes;
 mod keys;
 mod lists;
 mod local_clients;
 mod long_commands;
-#[path = "../oracle/mod.rs"]
-mod oracle;
 mod rate_limit;
 mod server_commands;
 mod sets;

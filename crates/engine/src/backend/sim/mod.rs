@@ -32,7 +32,7 @@ use rustix::io::Errno;
 use super::{Backend, Completion, Lent, OpeningState, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES, SEND_PARTS_MAX, TURN_BYTES};
-use crate::remote_address::RemoteAddress;
+use crate::outgoing_connect::RemoteAddress;
 
 mod completion_mode;
 mod datagrams;

@@ -19,7 +19,7 @@ use super::faults::{Dice, Fallible, Faults};
 use super::random::Random;
 use super::wall_clock::Wall;
 use crate::clock::Now;
-use crate::remote_address::RemoteAddress;
+use crate::outgoing_connect::RemoteAddress;
 
 /// Bytes that the kernel takes from a client before the engine has read them.
 const INPUT_MAX_BYTES: usize = 64 * 1024;

@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use super::completion_mode::Flight;
 use super::faults::Fallible;
 use super::{Completion, OpeningState, ReadyEntry, Sim, SimEntry, SimSocket, Slot, is_late};
-use crate::remote_address::RemoteAddress;
+use crate::outgoing_connect::RemoteAddress;
 
 impl<const READINESS: bool> Sim<READINESS> {
     /// Opens a connection for [`super::Backend::connect`]. Those of Unix sockets are open at once,

@@ -11,7 +11,7 @@ use super::super::outgoing_socket::socket_for;
 use super::super::{Completion, OpeningState, Slot};
 use super::operation::{Op, user_data};
 use super::{Socket, Uring};
-use crate::remote_address::RemoteAddress;
+use crate::outgoing_connect::RemoteAddress;
 use crate::table_capacity::has_places;
 
 impl Uring {

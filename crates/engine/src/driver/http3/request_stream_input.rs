@@ -252,17 +252,17 @@ fn happened<A: App>(
         Happened::NeedMore => return false,
         Happened::Nothing => {}
         Happened::Head { head, end } => {
-            multiplexed_requests::begin(app, core, slot, stream, head, end)
+            multiplexed_requests::begin(app, core, slot, stream, head, end);
         }
         Happened::HeadRefused { refusal, fields, end } => {
             let request = refused_request(&fields);
             multiplexed_requests::refuse(app, core, slot, (stream, end), refusal, &request);
         }
         Happened::Data { bytes } => {
-            multiplexed_requests::content(app, core, slot, stream, bytes, false)
+            multiplexed_requests::content(app, core, slot, stream, bytes, false);
         }
         Happened::Trailers { fields } => {
-            multiplexed_requests::trailers(app, core, slot, stream, fields)
+            multiplexed_requests::trailers(app, core, slot, stream, fields);
         }
         Happened::End => {
             multiplexed_requests::content(app, core, slot, stream, b"", true);

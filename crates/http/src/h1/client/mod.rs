@@ -16,7 +16,7 @@
 //! use pinion_http::h1::client::response_parser::{
 //!     InputEnd, Persistence, ResponseEvent, ResponseParser,
 //! };
-//! use pinion_http::h1::head::HeadStorage;
+//! use pinion_http::h1::head_parser::HeadStorage;
 //!
 //! let target = RequestTarget::Origin { authority: b"example.org", target: b"/hello?lang=en" };
 //! let fields = [Field { name: b"Accept", value: b"text/plain" }];

@@ -11,7 +11,7 @@ use pinion_http::limits::PARTS_MAX;
 use super::*;
 use crate::pattern::limits::STEP_BYTES;
 
-/// What one call may cost. `instruction_counts.rs` counts the instructions of the processor.
+/// What one call may cost. `valgrind_function_costs.rs` counts the instructions of the processor.
 pub(super) enum Cost {
     /// As much, whatever it is given.
     Constant,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::keyspace::allocation_size::allocated_bytes;
 use crate::prefetch::prefetch;
-use crate::value::field_encoding::{
+use crate::value::hash_field_encoding::{
     EXPIRY_BYTES, EncodedField, decode_expiry, decode_head, decode_number, encode_expiry,
     encode_number, number_bytes,
 };

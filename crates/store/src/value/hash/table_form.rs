@@ -4,7 +4,7 @@ use super::expiry_index::ExpiryIndex;
 use crate::keyspace::allocation_size::allocated_bytes;
 use crate::keyspace::key::KeyHasher;
 use crate::keyspace::segment_table::SegmentTable;
-use crate::value::field_encoding::{EncodedField, decode_head};
+use crate::value::hash_field_encoding::{EncodedField, decode_head};
 
 /// A large hash: a table of fields with an index of their expiry.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::keyspace::allocation_size::allocated_bytes;
 use crate::prefetch::prefetch;
-use crate::value::field_encoding::{decode_number, encode_number, number_bytes};
+use crate::value::hash_field_encoding::{decode_number, encode_number, number_bytes};
 
 /// The encoded set: the number of members (2 bytes), and the length and the bytes of each member.
 /// Without members the encoding is empty.
