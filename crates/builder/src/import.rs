@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use pinion_archive::{Digest, WriteError};
 use pinion_kawipiko::{Archive, Damage, OpenError};
 
-use crate::build_file::published;
+use crate::build_to_file::published;
 use crate::error::BuildError;
 use crate::options::Options;
 use crate::progress::Progress;

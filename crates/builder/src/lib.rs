@@ -25,7 +25,7 @@
 //! | 8 | `path_aliases` | paths → aliases: `/dir/`, `/name`; pages for missing resources |
 //! |   | `listing` | files → the listing of a folder (`--listing`), as a page and as JSON |
 //! |   | `warning`, `rule_warning` | warnings about the files of a site, and about its rules |
-//! | 9 | `output_path`, `build_file` | a file appears complete, or not at all |
+//! | 9 | `output_path`, `build_to_file` | a file appears complete, or not at all |
 //! |   | `temporary_file` | an incomplete file, under another name until its process ends |
 //!
 //! `build` has the steps in their order. `process_file` is the work of one worker for one file
@@ -58,7 +58,7 @@
 mod assemble;
 mod body_reuse;
 mod build;
-mod build_file;
+mod build_to_file;
 mod code_or_content;
 mod coding_options;
 mod coding_rules;
@@ -101,7 +101,7 @@ mod warning;
 
 pub use assemble::Earlier;
 pub use build::{Built, build, build_nothing};
-pub use build_file::{build_file, build_file_after, switch_link};
+pub use build_to_file::{build_file, build_file_after, switch_link};
 pub use code_or_content::CONTENT_FOLDER;
 pub use coding_options::{
     CodingEffort, CodingError, CodingLevel, CodingsFor, Method, NamedCoding, codings_at,

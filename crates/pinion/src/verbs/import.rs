@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`kawipiko_archive`] | an archive of kawipiko (`.cdb`) → an archive |
 //! | [`configuration`] | the configuration of another server → `pinion.toml` |
-//! | [`mod@unit`] | the configuration of NGINX Unit (`.json`); pure |
+//! | [`nginx_unit`] | the configuration of NGINX Unit (`.json`); pure |
 //! | [`uwsgi`] | that of uWSGI (`.ini`); pure |
 //! | [`configuration_draft`] | the file that is made of it, with notes about lost parts; pure |
 //! | [`json_document`] | JSON with comments; pure |
