@@ -5,17 +5,35 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use bytes::{Bytes, BytesMut};
+use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
-    Event, ReadError, StreamEvent, StreamId, VarInt, WriteError,
+    Event, ReadError, StreamEvent, StreamId, TransportConfig, VarInt, WriteError,
 };
 use rustls::pki_types::ServerName;
 
 use crate::reply::Reply;
 use crate::socket::{Inlet, Socket};
 use crate::tally::Tally;
+
+/// Receive windows large enough that servers never wait for this side.
+const STREAM_WINDOW_BYTES: u32 = 16 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
+
+/// Returns the configuration of all connections.
+pub(crate) fn config() -> Result<ClientConfig> {
+    let tls = crate::crypto::config(b"h3")?;
+    let crypto = QuicClientConfig::try_from(tls).ok().context("AES-128 is there")?;
+    let mut transport = TransportConfig::default();
+    transport
+        .stream_receive_window(VarInt::from_u32(STREAM_WINDOW_BYTES))
+        .receive_window(VarInt::from_u32(CONNECTION_WINDOW_BYTES));
+    let mut config = ClientConfig::new(Arc::new(crypto));
+    config.transport_config(Arc::new(transport));
+    Ok(config)
+}
 
 /// The parameters of all requests, and whether further ones are allowed.
 pub(crate) struct Plan {
@@ -35,7 +53,7 @@ pub(crate) struct Plan {
 /// The schedule of requests that do not wait for one another.
 struct Pace {
     interval: Duration,
-    /// The time of the next one, once the connection is open.
+    /// The time of the next one.
     due: Instant,
 }
 
@@ -64,11 +82,12 @@ const NO_ERROR: VarInt = VarInt::from_u32(0x100);
 const CONTROL: [u8; 3] = [0, 4, 0];
 
 impl Client {
-    /// Begins to connect. Requests have this interval, if there is one.
+    /// Begins to connect. `schedule` has the time of the first request and the interval of all, if
+    /// requests do not wait for one another.
     pub(crate) fn connect(
         server: SocketAddr,
         config: ClientConfig,
-        interval: Option<Duration>,
+        schedule: Option<(Instant, Duration)>,
         now: Instant,
     ) -> Result<Self> {
         let socket = Socket::open(server)?;
@@ -87,7 +106,7 @@ impl Client {
             open,
             begun,
             uploads,
-            pace: interval.map(|interval| Pace { interval, due: now }),
+            pace: schedule.map(|(due, interval)| Pace { interval, due }),
             is_connected,
             is_lost,
             outlet,
@@ -176,7 +195,7 @@ impl Client {
             Event::Connected => {
                 self.is_connected = true;
                 if let Some(pace) = &mut self.pace {
-                    pace.due = now;
+                    pace.due = pace.due.max(now);
                 }
                 if let Some(control) = self.quic.streams().open(Dir::Uni) {
                     self.quic.send_stream(control).write(&CONTROL)?;
@@ -300,7 +319,7 @@ mod tests {
     #[test]
     fn a_connection_that_never_was_counts_once() {
         let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let config = crate::crypto::config().unwrap();
+        let config = config().unwrap();
         let mut now = Instant::now();
         let mut client = Client::connect(silent.local_addr().unwrap(), config, None, now).unwrap();
         let plan = Plan {

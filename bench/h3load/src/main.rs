@@ -23,15 +23,23 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket::Inlet;
 use tally::Tally;
 
+/// The time for handshakes, before the first request of a schedule is due.
+const HANDSHAKES: Duration = Duration::from_millis(100);
+
 /// The time for open requests to be completed at the end.
 const GRACE: Duration = Duration::from_secs(10);
 
 fn main() -> Result<()> {
     let options = Options::parse(std::env::args().skip(1))?;
     let began = Instant::now();
-    let config = crypto::config()?;
-    let interval = options.rate.map(|rate| Duration::from_secs_f64(1.0 / rate));
-    let connect = |_| Client::connect(options.server, config.clone(), interval, began);
+    let config = client::config()?;
+    // The connections take turns: requests that were due at the same moment would be a burst.
+    let schedule = |connection: usize| {
+        let interval = Duration::from_secs_f64(1.0 / options.rate?);
+        let turn = interval.mul_f64(connection as f64 / options.connections as f64);
+        Some((began + HANDSHAKES + turn, interval))
+    };
+    let connect = |number| Client::connect(options.server, config.clone(), schedule(number), began);
     let mut clients: Vec<Client> = (0..options.connections).map(connect).collect::<Result<_>>()?;
     let mut plan = Plan {
         request: request(&options),

@@ -14,8 +14,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// CPU time by thread, in nanoseconds.
-pub(crate) struct Reading(BTreeMap<u32, u64>);
+/// The figures of each thread.
+pub(crate) struct Reading(BTreeMap<u32, ThreadTime>);
+
+/// The figures of a thread since its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct ThreadTime {
+    running_nanoseconds: u64,
+    /// How often the kernel gave it a processor, above all when it was woken.
+    turns: u64,
+}
 
 impl Reading {
     /// Returns the current CPU time of `root` and its descendants.
@@ -26,7 +34,7 @@ impl Reading {
                 let path = format!("/proc/{process}/task/{thread}/schedstat");
                 // A thread may end between the listing and here.
                 let Ok(text) = fs::read_to_string(&path) else { continue };
-                threads.insert(thread, running_nanoseconds(&text).context(path)?);
+                threads.insert(thread, ThreadTime::parse(&text).context(path)?);
             }
         }
         Ok(Self(threads))
@@ -34,21 +42,34 @@ impl Reading {
 
     /// Nanoseconds used since an `earlier` reading of the same process.
     pub(crate) fn since(&self, earlier: &Self) -> u64 {
-        let used = |(thread, now): (&u32, &u64)| {
-            now.saturating_sub(earlier.0.get(thread).copied().unwrap_or(0))
+        self.sum_since(earlier, |thread| thread.running_nanoseconds)
+    }
+
+    /// How often the threads were woken since an `earlier` reading of the same process.
+    pub(crate) fn wakes_since(&self, earlier: &Self) -> u64 {
+        self.sum_since(earlier, |thread| thread.turns)
+    }
+
+    fn sum_since(&self, earlier: &Self, figure: fn(&ThreadTime) -> u64) -> u64 {
+        let added = |(thread, now): (&u32, &ThreadTime)| {
+            figure(now).saturating_sub(earlier.0.get(thread).map_or(0, figure))
         };
-        self.0.iter().map(used).sum()
+        self.0.iter().map(added).sum()
+    }
+}
+
+impl ThreadTime {
+    /// Parses a schedstat line: time spent running, time spent waiting, turns.
+    fn parse(schedstat: &str) -> Option<Self> {
+        let mut figures = schedstat.split_whitespace().map(|figure| figure.parse().ok());
+        let running_nanoseconds = figures.next()??;
+        Some(Self { running_nanoseconds, turns: figures.nth(1)?? })
     }
 }
 
 /// Returns `root` and all of its descendants.
 pub(crate) fn family(root: u32) -> Result<Vec<u32>> {
     Ok(descendants(root, &parents()?))
-}
-
-/// Returns the first figure of a schedstat line: time spent running.
-fn running_nanoseconds(schedstat: &str) -> Option<u64> {
-    schedstat.split_whitespace().next()?.parse().ok()
 }
 
 /// Returns each process with its parent.
@@ -132,9 +153,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_figure_of_schedstat_is_time_running() {
-        assert_eq!(running_nanoseconds("8500123 42 7\n"), Some(8_500_123));
-        assert_eq!(running_nanoseconds(""), None);
+    fn a_schedstat_line_has_time_running_and_turns() {
+        let expected = ThreadTime { running_nanoseconds: 8_500_123, turns: 7 };
+        assert_eq!(ThreadTime::parse("8500123 42 7\n"), Some(expected));
+        assert_eq!(ThreadTime::parse("8500123 42"), None);
     }
 
     #[test]
@@ -158,9 +180,10 @@ mod tests {
 
     #[test]
     fn a_new_thread_counts_from_nothing() {
-        let earlier = Reading(BTreeMap::from([(1, 100), (2, 50)]));
-        let later = Reading(BTreeMap::from([(1, 130), (3, 5)]));
-        assert_eq!(later.since(&earlier), 35);
+        let time = |running_nanoseconds, turns| ThreadTime { running_nanoseconds, turns };
+        let earlier = Reading(BTreeMap::from([(1, time(100, 3)), (2, time(50, 9))]));
+        let later = Reading(BTreeMap::from([(1, time(130, 4)), (3, time(5, 2))]));
+        assert_eq!((later.since(&earlier), later.wakes_since(&earlier)), (35, 3));
     }
 
     #[test]

@@ -104,7 +104,6 @@ impl Way {
                 urls: None,
                 times: shop.file("h2load.log"),
                 rate: None,
-                version: h2load::Version::Http2,
             }),
             Self::Http3 => Job::H3load(self.h3load(shop, url, seconds, None)),
         }
@@ -116,29 +115,23 @@ impl Way {
         let each = rate / f64::from(self.connections());
         match self {
             Self::Http1 => http1(server, rate),
-            Self::Tls | Self::Http2 => {
-                let version = match self {
-                    Self::Tls => h2load::Version::Http1,
-                    _ => h2load::Version::Http2,
-                };
-                h2load::run(&Streams {
-                    connections: self.connections(),
-                    streams: self.streams(),
-                    seconds: SECONDS,
-                    url,
-                    urls: None,
-                    times: shop.file("h2load.log"),
-                    rate: Some(each),
-                    version,
-                })
-            }
-            Self::Http3 => h3load::run(&self.h3load(shop, url, SECONDS, Some(each))),
+            Self::Http2 => h2load::run(&Streams {
+                connections: self.connections(),
+                streams: self.streams(),
+                seconds: SECONDS,
+                url,
+                urls: None,
+                times: shop.file("h2load.log"),
+                rate: Some(each),
+            }),
+            Self::Tls | Self::Http3 => h3load::run(&self.h3load(shop, url, SECONDS, Some(each))),
         }
     }
 
     fn h3load(self, shop: &Workshop, url: String, seconds: u32, rate: Option<f64>) -> h3load::Load {
         let (connections, streams) = (self.connections(), self.streams());
-        let (program, body_bytes) = (shop.h3load(), None);
+        let program = if self == Self::Tls { shop.tlsload() } else { shop.h3load() };
+        let body_bytes = None;
         h3load::Load { program, connections, streams, seconds, url, body_bytes, rate }
     }
 }
@@ -161,6 +154,8 @@ fn http1(server: &Server, rate: f64) -> Result<Measured> {
 /// The result of one load.
 struct Round {
     cpu_us: f64,
+    /// How often the server got the processor after it had slept or waited, for each request.
+    wakes: f64,
     measured: Measured,
 }
 
@@ -186,10 +181,12 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
                     let before = case.server.cpu()?;
                     let measured = way.run(shop, &case.server, rate);
                     let measured = measured.with_context(|| case.label.clone())?;
-                    let used = case.server.cpu()?.since(&before);
+                    let after = case.server.cpu()?;
                     ensure!(measured.requests > 0, "{} has not responded", case.label);
-                    let cpu_us = used as f64 / 1e3 / measured.requests as f64;
-                    case.rounds.push(Round { cpu_us, measured });
+                    let requests = measured.requests as f64;
+                    let cpu_us = after.since(&before) as f64 / 1e3 / requests;
+                    let wakes = after.wakes_since(&before) as f64 / requests;
+                    case.rounds.push(Round { cpu_us, wakes, measured });
                 }
                 eprintln!("  {} at {percent} %, {}/{turns}", way.name(), round + 1);
             }
@@ -201,10 +198,10 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     }
     let report = format!(
         "One small file, at a fixed rate for {SECONDS} s, {turns} rounds in turn: CPU time of the \
-         server for each request, and latencies from the time when a request is due. The rate is \
-         a part of what the slowest of the servers can bear. Over TLS and HTTP/2 the client sends \
-         requests of all connections at the same moments: latencies are those of bursts, and of \
-         the client as much as of the server.\n\n{tables}{}",
+         server for each request, how often it was woken for each request, and latencies from the \
+         time when a request is due. The rate is a part of what the slowest of the servers can \
+         bear. Over HTTP/2 the client sends requests of all connections at the same moments: \
+         latencies are those of bursts, and of the client as much as of the server.\n\n{tables}{}",
         figure_table::table(&figures)
     );
     Ok((report, data.into()))
@@ -242,14 +239,15 @@ fn spread(case: &Case, figure: impl Fn(&Round) -> f64) -> Result<Spread> {
 
 fn table(way: Way, percent: u32, rate: f64, cases: &[Case]) -> Result<String> {
     let mut text = format!(
-        "{} at {percent} %, {rate} requests a second:\n\n| Server | CPU, µs | p50, µs | p99, µs | \
-         p99.9, µs |\n|---|---|---|---|---|\n",
+        "{} at {percent} %, {rate} requests a second:\n\n| Server | CPU, µs | Wakes | p50, µs | \
+         p99, µs | p99.9, µs |\n|---|---|---|---|---|---|\n",
         way.name()
     );
     for case in cases {
         let latency = |of: fn(&Measured) -> u64| spread(case, |round| of(&round.measured) as f64);
         let cells = [
             spread(case, |round| round.cpu_us)?.shown(2),
+            spread(case, |round| round.wakes)?.shown(2),
             latency(|it| it.p50)?.shown(0),
             latency(|it| it.p99)?.shown(0),
             latency(|it| it.p999)?.shown(0),
@@ -303,7 +301,7 @@ fn rounds_data(rate: f64, cases: &[Case]) -> Value {
         let rounds = case.rounds.iter().map(|round| {
             let Measured { p50, p99, p999, requests, .. } = round.measured;
             json!({
-                "cpu_us": round.cpu_us, "requests": requests,
+                "cpu_us": round.cpu_us, "wakes": round.wakes, "requests": requests,
                 "p50_us": p50, "p99_us": p99, "p99_9_us": p999,
             })
         });

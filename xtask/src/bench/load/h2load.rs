@@ -24,14 +24,6 @@ pub(crate) struct Streams {
     pub(crate) times: PathBuf,
     /// Requests of a connection in a second, if they do not wait for one another.
     pub(crate) rate: Option<f64>,
-    pub(crate) version: Version,
-}
-
-/// The version of HTTP over TLS.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Version {
-    Http1,
-    Http2,
 }
 
 /// A number of requests over HTTP/1.1.
@@ -60,11 +52,7 @@ pub(crate) fn run_requests(load: &Requests) -> Result<Measured> {
 pub(crate) fn run(load: &Streams) -> Result<Measured> {
     let mut command = measured_server::on_core(CLIENT_CORE, "h2load");
     command.args(["-t1", &format!("-c{}", load.connections), &format!("-m{}", load.streams)]);
-    let version = match load.version {
-        Version::Http1 => "http/1.1",
-        Version::Http2 => "h2",
-    };
-    command.args([format!("-D{}", load.seconds), format!("--npn-list={version}")]);
+    command.args([&format!("-D{}", load.seconds), "--npn-list=h2"]);
     command.args(load.rate.map(|rate| format!("--rps={rate}")));
     match &load.urls {
         Some(urls) => command.arg("-i").arg(urls),

@@ -1,4 +1,5 @@
-//! `bench/h3load`: HTTP/3, of which the load generators of distributions know nothing.
+//! The load generators of `bench/h3load`: HTTP/3, of which those of distributions know nothing, and
+//! HTTP/1.1 over TLS at a fixed rate.
 
 use super::cpu_time;
 use super::load_generators::Measured;
@@ -25,8 +26,10 @@ pub(crate) struct Load {
 /// Runs one load to its end.
 pub(crate) fn run(load: &Load) -> Result<Measured> {
     let mut command = measured_server::on_core(CLIENT_CORE, &load.program);
-    for (flag, count) in [("-c", load.connections), ("-m", load.streams), ("-d", load.seconds)] {
-        command.args([flag, &count.to_string()]);
+    command.args(["-c", &load.connections.to_string(), "-d", &load.seconds.to_string()]);
+    // The generator for HTTP/1.1 does not have this option.
+    if load.streams > 1 {
+        command.args(["-m", &load.streams.to_string()]);
     }
     if let Some(rate) = load.rate {
         command.args(["--rps", &rate.to_string()]);
@@ -36,7 +39,8 @@ pub(crate) fn run(load: &Load) -> Result<Measured> {
     }
     let (text, time) = cpu_time::output_with_time(command.arg(&load.url))?;
     let measured = measured(&text);
-    let measured = measured.with_context(|| format!("pinion-h3load did not report:\n{text}"))?;
+    let measured =
+        measured.with_context(|| format!("{} did not report:\n{text}", load.program.display()))?;
     Ok(Measured { client: Some(time), ..measured })
 }
 

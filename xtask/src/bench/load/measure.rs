@@ -3,7 +3,7 @@
 use super::background_flood::Attack;
 use super::compared_servers::{Setup, Workshop};
 use super::cpu_time::ClientTime;
-use super::h2load::{self, Streams};
+use super::h2load::Streams;
 use super::h3load;
 use super::load_generators::{Job, Measured};
 use super::measured_server::Server;
@@ -273,7 +273,6 @@ fn job(
                 urls,
                 times: shop.file("h2load.log"),
                 rate: None,
-                version: h2load::Version::Http2,
             })
         }
         Client::H3 { streams } => {

@@ -1,0 +1,226 @@
+//! Load over HTTP/1.1 with TLS at a fixed rate, whatever the server does (an open loop): each
+//! request has a due time from which its latency counts, so a stalled server does not get fewer
+//! requests. The counts are printed as one line of JSON; times are microseconds.
+//!
+//! The requests are all the same, and so are the lengths of the responses. The connections take
+//! turns, so that requests are due at even distances. One thread sends and receives without ever
+//! sleeping: a client that sleeps would add the time of its own wakeups.
+
+#![forbid(unsafe_code)]
+
+#[path = "../crypto.rs"]
+mod crypto;
+#[path = "../tally.rs"]
+mod tally;
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+use tally::Tally;
+
+const USAGE: &str = "\
+usage: pinion-tlsload [OPTIONS] https://ADDRESS:PORT/PATH
+  -c N            connections [10]
+  -d SECONDS      how long requests are sent [2]
+  --rps N         requests of a connection in a second [100]";
+
+/// The time limit of the last responses.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The options of the command line.
+#[derive(Debug, PartialEq)]
+struct Options {
+    connections: usize,
+    seconds: f64,
+    /// Requests of a connection in a second.
+    rate: f64,
+    server: SocketAddr,
+    path: String,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse(std::env::args().skip(1))?;
+    let (tally, duration) = run(&options)?;
+    println!("{}", tally.data(duration));
+    Ok(())
+}
+
+impl Options {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self> {
+        let (mut connections, mut seconds, mut rate, mut url) = (10.0, 2.0, 100.0, None);
+        while let Some(word) = words.next() {
+            let target = match word.as_str() {
+                "-c" => &mut connections,
+                "-d" => &mut seconds,
+                "--rps" => &mut rate,
+                _ if url.is_none() && !word.starts_with('-') => {
+                    url = Some(word);
+                    continue;
+                }
+                _ => bail!("not an option: {word}\n{USAGE}"),
+            };
+            let value = words.next().and_then(|value| value.parse().ok());
+            *target = value
+                .filter(|value: &f64| *value > 0.0)
+                .with_context(|| format!("{word} needs a number\n{USAGE}"))?;
+        }
+        let url = url.context(USAGE)?;
+        let (server, path) = url
+            .strip_prefix("https://")
+            .and_then(|rest| rest.split_once('/'))
+            .with_context(|| format!("{url}\n{USAGE}"))?;
+        let server = server.parse().with_context(|| format!("{url}\n{USAGE}"))?;
+        let path = format!("/{path}");
+        Ok(Self { connections: connections as usize, seconds, rate, server, path })
+    }
+}
+
+/// A connection with the due times of its requests that have no response yet.
+struct Connection {
+    socket: TcpStream,
+    tls: ClientConnection,
+    due: VecDeque<Instant>,
+    /// The bytes of responses that have not been counted yet.
+    received_bytes: usize,
+}
+
+impl Connection {
+    /// Opens a connection and gets one response, whose length it returns as well.
+    fn open(
+        server: SocketAddr,
+        config: &Arc<ClientConfig>,
+        request: &[u8],
+    ) -> Result<(Self, usize)> {
+        let mut socket = TcpStream::connect(server)?;
+        socket.set_nodelay(true)?;
+        let mut tls = ClientConnection::new(Arc::clone(config), ServerName::from(server.ip()))?;
+        let mut stream = rustls::Stream::new(&mut tls, &mut socket);
+        stream.write_all(request)?;
+        let (mut response, mut length) = (Vec::new(), None);
+        while length.is_none_or(|length| response.len() < length) {
+            let mut bytes = [0; 1 << 14];
+            let count = stream.read(&mut bytes)?;
+            ensure!(count > 0, "{server} has closed the connection");
+            response.extend_from_slice(&bytes[..count]);
+            length = response_length(&response);
+        }
+        let response_bytes = response.len();
+        socket.set_nonblocking(true)?;
+        Ok((Self { socket, tls, due: VecDeque::new(), received_bytes: 0 }, response_bytes))
+    }
+
+    fn send(&mut self, request: &[u8], due: Instant) -> Result<()> {
+        self.due.push_back(due);
+        self.tls.writer().write_all(request)?;
+        while self.tls.wants_write() {
+            self.tls.write_tls(&mut self.socket)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the available bytes.
+    fn receive(&mut self, response_bytes: usize, tally: &mut Tally) -> Result<()> {
+        match self.tls.read_tls(&mut self.socket) {
+            Ok(0) => bail!("the server has closed a connection"),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        let available = self.tls.process_new_packets()?.plaintext_bytes_to_read();
+        let mut content = [0; 1 << 14];
+        let mut left = available;
+        while left > 0 {
+            let length = left.min(content.len());
+            self.tls.reader().read_exact(&mut content[..length])?;
+            left -= length;
+        }
+        self.received_bytes += available;
+        tally.received_bytes += available as u64;
+        while self.received_bytes >= response_bytes {
+            self.received_bytes -= response_bytes;
+            let due = self.due.pop_front().context("a response that nobody asked for")?;
+            tally.answered(due, Instant::now(), response_bytes as u64);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the length of a response with a `Content-Length`, once its head is complete.
+fn response_length(response: &[u8]) -> Option<usize> {
+    let head_bytes = response.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
+    let head = str::from_utf8(&response[..head_bytes]).ok()?.to_ascii_lowercase();
+    let (_, length) = head.split_once("\r\ncontent-length:")?;
+    Some(head_bytes + length.lines().next()?.trim().parse::<usize>().ok()?)
+}
+
+/// Sends all requests; returns the counts, and the time that it took.
+fn run(options: &Options) -> Result<(Tally, Duration)> {
+    let Options { server, connections: number, .. } = *options;
+    let request = format!("GET {} HTTP/1.1\r\nHost: {server}\r\n\r\n", options.path).into_bytes();
+    let config = Arc::new(crypto::config(b"http/1.1")?);
+    let (mut connections, mut response_bytes) = (Vec::new(), 0);
+    for _ in 0..number {
+        let (connection, bytes) = Connection::open(server, &config, &request)?;
+        response_bytes = bytes;
+        connections.push(connection);
+    }
+    let rate = options.rate * number as f64;
+    let count = (rate * options.seconds) as usize;
+    let interval = Duration::from_secs_f64(1.0 / rate);
+    let mut tally = Tally::default();
+    let (began, mut sent) = (Instant::now(), 0);
+    let end = began + Duration::from_secs_f64(options.seconds) + GRACE;
+    loop {
+        let now = Instant::now();
+        while sent < count && began + interval.mul_f64(sent as f64) <= now {
+            let due = began + interval.mul_f64(sent as f64);
+            connections[sent % number].send(&request, due)?;
+            sent += 1;
+        }
+        for connection in connections.iter_mut().filter(|one| !one.due.is_empty()) {
+            connection.receive(response_bytes, &mut tally)?;
+        }
+        let open: usize = connections.iter().map(|connection| connection.due.len()).sum();
+        if (sent == count && open == 0) || now > end {
+            tally.timeouts = open as u64;
+            return Ok((tally, began.elapsed()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options> {
+        Options::parse(line.split(' ').map(str::to_owned))
+    }
+
+    #[test]
+    fn a_line_of_options() {
+        let options = parse("-c 3 -d 4 --rps 2.5 https://127.0.0.1:7/a/b").unwrap();
+        let server = "127.0.0.1:7".parse().unwrap();
+        let path = "/a/b".to_owned();
+        assert_eq!(options, Options { connections: 3, seconds: 4.0, rate: 2.5, server, path });
+    }
+
+    #[test]
+    fn a_response_ends_after_its_content() {
+        let response = b"HTTP/1.1 200 OK\r\nServer: a\r\nContent-Length: 2\r\n\r\nhi";
+        assert_eq!(response_length(response), Some(response.len()));
+        assert_eq!(response_length(&response[..response.len() - 3]), None);
+    }
+
+    #[test]
+    fn an_unknown_option_is_refused() {
+        for line in ["-c", "-c x https://127.0.0.1:7/", "--what", "http://127.0.0.1:7/", "-c 0 x"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}
