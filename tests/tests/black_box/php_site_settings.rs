@@ -59,7 +59,7 @@ const KEYS: [(&str, ShownBy); 51] = {
         ("php-processes", Other("php.rs", "--php-processes")),
         ("php-upload-limit", Other("php.rs", "--php-upload-limit")),
         ("php-pass-authorization", Here),
-        ("php-send-files", Other("sent_files.rs", "--php-send-files")),
+        ("php-send-files", Other("x_sendfile.rs", "--php-send-files")),
         ("no-exec", Other("php.rs", "--no-exec")),
         ("fetch-private", NotAboutFiles),
         ("fetch-network", NotAboutFiles),

@@ -371,7 +371,8 @@ fn equal_settings_have_equal_identities() {
 fn run_with(test: &str, variables: &[(&str, &str)]) -> String {
     let program = std::env::current_exe().expect("this program");
     let mut command = Command::new(program);
-    command.args(["--exact", &format!("client_tls::tests::{test}"), "--nocapture"]);
+    let (_, module) = module_path!().split_once("::").expect("a crate");
+    command.args(["--exact", &format!("{module}::{test}"), "--nocapture"]);
     command.env_remove("SSL_CERT_FILE").env_remove("SSL_CERT_DIR");
     command.envs(variables.iter().copied()).env("PINION_CLIENT_CHILD", "1");
     let output = command.output().expect("a process");

@@ -267,8 +267,9 @@ mod tests {
         if let Ok(deed) = std::env::var(DEED) {
             commit(&deed);
         }
-        let this = "mapping::lost_pages::tests::\
-            a_fault_elsewhere_takes_its_former_way_and_a_sent_signal_ends_the_process";
+        let (_, module) = module_path!().split_once("::").expect("a crate");
+        let name = "a_fault_elsewhere_takes_its_former_way_and_a_sent_signal_ends_the_process";
+        let this = format!("{module}::{name}");
         let killed = (None, Some(libc::SIGBUS));
         for (deed, end) in [
             ("fault", killed),
@@ -280,7 +281,7 @@ mod tests {
         ] {
             let program = std::env::current_exe().expect("this program");
             let mut child = Command::new(program);
-            let status = child.args(["--exact", this]).env(DEED, deed).status().expect("a child");
+            let status = child.args(["--exact", &this]).env(DEED, deed).status().expect("a child");
             assert_eq!((status.code(), status.signal()), end, "{deed}: {status}");
         }
     }

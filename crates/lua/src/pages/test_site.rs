@@ -7,7 +7,7 @@ use crate::router::FoundRoute;
 use crate::shared_site_state::WorkerSite;
 use crate::site_program::SiteProgram;
 use crate::source_names::SourceNames;
-use crate::task::{TaskBudget, Waits};
+use crate::task::{TaskBudget, TaskId, Waits};
 use crate::vm::{CoroutineStep, Vm, WaitOperation};
 use mlua::Value;
 use pinion_engine::clock::Now;
@@ -66,6 +66,23 @@ impl TestSite {
     /// Runs a page until it waits for another task, which never comes, and returns the log entry of
     /// the end of its time.
     pub(crate) fn over_time(&mut self, target: &str) -> String {
+        let (id, _) = self.wait_forever(target);
+        let fault = self.vm.over_time(id, "it has taken too long");
+        self.vm.host().end(id);
+        fault.text().to_owned()
+    }
+
+    /// Works like [`Self::over_time`] for the first part of a page that runs beside the page.
+    pub(crate) fn part_over_time(&mut self, target: &str) -> String {
+        let (id, parts) = self.wait_forever(target);
+        let fault = self.vm.over_time(parts[0], "it has taken too long");
+        self.vm.host().end(id);
+        fault.text().to_owned()
+    }
+
+    /// Runs a page until it and its parts wait for other tasks; returns the task of the page, and
+    /// those of the parts.
+    fn wait_forever(&mut self, target: &str) -> (TaskId, Vec<TaskId>) {
         let FoundRoute::Route(found) = self.vm.router().find(b"GET", target.as_bytes()) else {
             panic!("{target} leads nowhere");
         };
@@ -81,7 +98,8 @@ impl TestSite {
             "{target} does not wait"
         );
         self.vm.tasks().park(id, coroutine, Waits::Wake).expect("parked");
-        for part in self.vm.host().work.ready.take() {
+        let parts: Vec<TaskId> = self.vm.host().work.ready.take().into_iter().collect();
+        for &part in &parts {
             let coroutine = self.vm.tasks().take_coroutine(part).expect("it has not begun");
             let step = self.vm.resume(part, &coroutine, (), &mut self.watchdog, &mut left);
             assert!(
@@ -90,9 +108,7 @@ impl TestSite {
             );
             self.vm.tasks().park(part, coroutine, Waits::Wake).expect("parked");
         }
-        let fault = self.vm.over_time(id, "it has taken too long");
-        self.vm.host().end(id);
-        fault.text().to_owned()
+        (id, parts)
     }
 
     /// Returns the report of a request that fails.

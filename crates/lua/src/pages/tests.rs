@@ -509,6 +509,8 @@ fn a_block_that_is_never_done_is_named_when_the_time_is_over() {
         assert!(told.starts_with(begins) && told.contains("within 1.5 s"), "{target}: {told}");
         assert!(!told.contains("--lua-time"), "{told}");
     }
+    let told = site.part_over_time("/p");
+    assert!(told.contains(" has not called done() within 600 s"), "{told}");
 }
 
 #[test]

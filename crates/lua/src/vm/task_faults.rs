@@ -33,7 +33,10 @@ impl Vm {
     /// function that the page waits for.
     fn never_done(&self, id: TaskId) -> Option<ScriptFault> {
         let (awaited, origin) = self.tasks().awaited(id)?;
-        let wall_ms = self.tasks().request(id).map_or(0, |task| task.wall_ms);
+        let wall_ms = self.tasks().request(id).map(|task| task.wall_ms);
+        // A part of a page that runs beside it has the time limit of background work.
+        let wall_ms =
+            wall_ms.unwrap_or_else(|| limit_messages::background_wall_ms(&self.allowance));
         let place = origin?.explained(&self.sources).place();
         let why = format!("{place}: {}", limit_messages::never_done(awaited, wall_ms));
         Some(ScriptFault::OverTime(self.origins(id).format(&why, false, &[])))
