@@ -76,9 +76,9 @@ fn set_bit(call: &mut Call<'_, '_>) -> Result<(), Error> {
         b"1" => true,
         _ => return Err(NO_BIT),
     };
-    let (database, effects) = call.locks.database(call.database, key);
+    let (database, context) = call.locks.database(call.database, key);
     call.limit.check_bytes(database.change_bytes(key, offset / 8 + 1))?;
-    let was_set = database.change_string(key, effects, |bytes| {
+    let was_set = database.change_string(key, context, |bytes| {
         let was_set = bit_at(bytes, offset);
         if bytes.len() <= offset / 8 {
             bytes.resize(offset / 8 + 1, 0);
@@ -95,8 +95,8 @@ fn set_bit(call: &mut Call<'_, '_>) -> Result<(), Error> {
 fn get_bit(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
     let offset = parse_offset(call.argument(2))?;
-    let (database, effects) = call.locks.database(call.database, key);
-    let is_set = database.string(key, effects)?.is_some_and(|bytes| bit_at(bytes, offset));
+    let (database, context) = call.locks.database(call.database, key);
+    let is_set = database.string(key, context)?.is_some_and(|bytes| bit_at(bytes, offset));
     call.reply.integer(is_set.into());
     Ok(())
 }

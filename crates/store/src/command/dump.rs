@@ -5,7 +5,7 @@ use super::options::OptionArguments;
 use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::{Error, NOT_AN_INTEGER, SYNTAX};
 use crate::keyspace::access_statistics::{Access, AccessRecording};
-use crate::keyspace::database::Effects;
+use crate::keyspace::database::ShardContext;
 use crate::keyspace::record::{EXPIRY_MAX_MS, KeyRecord};
 use crate::limits::RESTORED_ELEMENTS_PER_BYTE;
 use crate::rdb::{self, LoadedValue};
@@ -39,8 +39,8 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
 
 fn dump(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let payload = database.get(key, effects).map(|record| rdb::save(record, call.now_ms));
+    let (database, context) = call.locks.database(call.database, key);
+    let payload = database.get(key, context).map(|record| rdb::save(record, call.now_ms));
     call.reply.bulk_or_null(payload.as_deref());
     Ok(())
 }
@@ -79,13 +79,13 @@ impl RestoreOptions {
 
     /// Returns the access data of the key. As in Redis, data that the eviction policy does not
     /// record is ignored.
-    fn access(self, effects: &Effects) -> Access {
-        match (effects.recording, self.idle_seconds, self.counter) {
-            (AccessRecording::LastUse, Some(seconds), _) => Access::idle(effects.now_ms, seconds),
+    fn access(self, context: &ShardContext) -> Access {
+        match (context.recording, self.idle_seconds, self.counter) {
+            (AccessRecording::LastUse, Some(seconds), _) => Access::idle(context.now_ms, seconds),
             (AccessRecording::Frequency, _, Some(counter)) => {
-                Access::counted(effects.now_ms, counter)
+                Access::counted(context.now_ms, counter)
             }
-            _ => effects.new_access(),
+            _ => context.new_access(),
         }
     }
 }
@@ -94,8 +94,8 @@ fn restore(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let options = RestoreOptions::parse(call)?;
     let key = call.key(1);
     let (ttl, payload) = (call.argument(2), call.argument(3));
-    let (database, effects) = call.locks.database(call.database, key);
-    if !options.replaces && database.get(key, effects).is_some() {
+    let (database, context) = call.locks.database(call.database, key);
+    if !options.replaces && database.get(key, context).is_some() {
         return Err(BUSY_KEY);
     }
     let ttl_ms = parse_i64(ttl).ok_or(NOT_AN_INTEGER)?;
@@ -104,8 +104,8 @@ fn restore(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let expiry_ms = (ttl_ms > 0).then(|| ttl_ms.saturating_add(from_ms).min(EXPIRY_MAX_MS));
     call.limit.check(payload.len().saturating_mul(RESTORED_ELEMENTS_PER_BYTE))?;
     let value = rdb::open(payload).ok_or(WRONG_PAYLOAD)?;
-    let loaded = rdb::load(value, effects).ok_or(BAD_FORMAT)?;
-    let access = options.access(effects);
+    let loaded = rdb::load(value, context).ok_or(BAD_FORMAT)?;
+    let access = options.access(context);
     let record = match loaded {
         LoadedValue::String(bytes) => KeyRecord::string(key.bytes, expiry_ms, access, &bytes),
         LoadedValue::Collection(value) => KeyRecord::object(key.bytes, expiry_ms, access, value),
@@ -113,10 +113,10 @@ fn restore(call: &mut Call<'_, '_>) -> Result<(), Error> {
     if crate::keyspace::database::has_expired(&record, call.now_ms) {
         // The restored value has expired already, so nothing is stored, but the previous value is
         // removed all the same.
-        database.remove(key, effects);
-        effects.discard(record);
+        database.remove(key, context);
+        context.discard(record);
     } else {
-        database.put(key, record, effects);
+        database.put(key, record, context);
     }
     call.reply.ok();
     Ok(())

@@ -142,13 +142,13 @@ fn set_expiry(call: &mut Call<'_, '_>, unit_ms: i64, is_from_now: bool) -> Resul
     // are limited to it.
     let at_ms = u64::try_from(at_ms).unwrap_or(0).min(EXPIRY_MAX_MS);
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let old_ms = database.get(key, effects).map(KeyRecord::expiry_ms);
+    let (database, context) = call.locks.database(call.database, key);
+    let old_ms = database.get(key, context).map(KeyRecord::expiry_ms);
     let is_set = old_ms.is_some_and(|old_ms| conditions.are_met(old_ms, at_ms));
-    if is_set && at_ms <= effects.now_ms {
-        database.remove(key, effects);
+    if is_set && at_ms <= context.now_ms {
+        database.remove(key, context);
     } else if is_set {
-        database.set_expiry(key, Some(at_ms), effects);
+        database.set_expiry(key, Some(at_ms), context);
     }
     call.reply.integer(is_set.into());
     Ok(())
@@ -158,8 +158,8 @@ fn set_expiry(call: &mut Call<'_, '_>, unit_ms: i64, is_from_now: bool) -> Resul
 /// milliseconds; with -1 if the key has no expiry, and with -2 if the key does not exist.
 fn time_left(call: &mut Call<'_, '_>, of: fn(i64, i64) -> i64) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let expiry_ms = database.peek(key, effects.now_ms).map(KeyRecord::expiry_ms);
+    let (database, context) = call.locks.database(call.database, key);
+    let expiry_ms = database.peek(key, context.now_ms).map(KeyRecord::expiry_ms);
     call.reply.integer(match expiry_ms {
         None => -2,
         Some(None) => -1,
@@ -170,10 +170,10 @@ fn time_left(call: &mut Call<'_, '_>, of: fn(i64, i64) -> i64) -> Result<(), Err
 
 fn persist(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let has_one = database.get(key, effects).is_some_and(|record| record.expiry_ms().is_some());
+    let (database, context) = call.locks.database(call.database, key);
+    let has_one = database.get(key, context).is_some_and(|record| record.expiry_ms().is_some());
     if has_one {
-        database.set_expiry(key, None, effects);
+        database.set_expiry(key, None, context);
     }
     call.reply.integer(has_one.into());
     Ok(())

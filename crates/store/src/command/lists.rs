@@ -126,8 +126,8 @@ fn parse_end(text: &[u8]) -> Result<ListEnd, Error> {
 
 fn push(call: &mut Call<'_, '_>, end: ListEnd) -> Result<(), Error> {
     let (key, elements) = (call.key(1), call.arguments.from(2));
-    let (database, effects) = call.locks.database(call.database, key);
-    let length = database.upsert_collection(key, effects, |list: &mut ListValue, _| {
+    let (database, context) = call.locks.database(call.database, key);
+    let length = database.upsert_collection(key, context, |list: &mut ListValue, _| {
         elements.for_each(|element| list.push(end, element));
         ChangeEffect::Made(list.len())
     })?;
@@ -137,8 +137,8 @@ fn push(call: &mut Call<'_, '_>, end: ListEnd) -> Result<(), Error> {
 
 fn push_to_existing(call: &mut Call<'_, '_>, end: ListEnd) -> Result<(), Error> {
     let (key, elements) = (call.key(1), call.arguments.from(2));
-    let (database, effects) = call.locks.database(call.database, key);
-    let length = database.change_collection(key, effects, |list: &mut ListValue, _| {
+    let (database, context) = call.locks.database(call.database, key);
+    let length = database.change_collection(key, context, |list: &mut ListValue, _| {
         elements.for_each(|element| list.push(end, element));
         ChangeEffect::Made(list.len())
     })?;
@@ -148,16 +148,16 @@ fn push_to_existing(call: &mut Call<'_, '_>, end: ListEnd) -> Result<(), Error> 
 
 fn length(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let list = database.collection::<ListValue>(key, effects)?;
+    let (database, context) = call.locks.database(call.database, key);
+    let list = database.collection::<ListValue>(key, context)?;
     call.reply.size(list.map_or(0, ListValue::len));
     Ok(())
 }
 
 fn range(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, start, stop) = (call.key(1), call.integer(2)?, call.integer(3)?);
-    let (database, effects) = call.locks.database(call.database, key);
-    let Some(list) = database.collection::<ListValue>(key, effects)? else {
+    let (database, context) = call.locks.database(call.database, key);
+    let Some(list) = database.collection::<ListValue>(key, context)? else {
         call.reply.array(0);
         return Ok(());
     };
@@ -172,8 +172,8 @@ fn range(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn at_index(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let Some(list) = database.collection::<ListValue>(key, effects)? else {
+    let (database, context) = call.locks.database(call.database, key);
+    let Some(list) = database.collection::<ListValue>(key, context)? else {
         call.reply.null();
         return Ok(());
     };
@@ -186,8 +186,8 @@ fn at_index(call: &mut Call<'_, '_>) -> Result<(), Error> {
 fn set(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, element) = (call.key(1), call.argument(3));
     let number = call.integer(2);
-    let (database, effects) = call.locks.database(call.database, key);
-    let changed = database.change_collection(key, effects, |list: &mut ListValue, _| {
+    let (database, context) = call.locks.database(call.database, key);
+    let changed = database.change_collection(key, context, |list: &mut ListValue, _| {
         let number = match number {
             Ok(number) => number,
             Err(error) => return ChangeEffect::None(Err(error)),
@@ -213,8 +213,8 @@ fn insert(call: &mut Call<'_, '_>) -> Result<(), Error> {
     } else {
         return Err(SYNTAX);
     };
-    let (database, effects) = call.locks.database(call.database, key);
-    let length = database.change_collection(key, effects, |list: &mut ListValue, _| {
+    let (database, context) = call.locks.database(call.database, key);
+    let length = database.change_collection(key, context, |list: &mut ListValue, _| {
         let Some(index) = list.iter_from(0).position(|it| it == pivot) else {
             return ChangeEffect::None(-1);
         };
@@ -227,11 +227,11 @@ fn insert(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn trim(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, start, stop) = (call.key(1), call.integer(2)?, call.integer(3)?);
-    let (database, effects) = call.locks.database(call.database, key);
-    database.change_collection(key, effects, |list: &mut ListValue, effects| {
+    let (database, context) = call.locks.database(call.database, key);
+    database.change_collection(key, context, |list: &mut ListValue, context| {
         let kept = index_range(start, stop, list.len());
         for removed in [list.remove_range(kept.end..usize::MAX), list.remove_range(0..kept.start)] {
-            effects.discard_value(removed.into_value());
+            context.discard_value(removed.into_value());
         }
         ChangeEffect::Made(())
     })?;

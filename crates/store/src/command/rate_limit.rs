@@ -51,8 +51,8 @@ fn gcra(call: &mut Call<'_, '_>) -> Result<(), Error> {
         (Some(_), Some(count)) => from_one(count)?,
     };
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let state = match database.string(key, effects)? {
+    let (database, context) = call.locks.database(call.database, key);
+    let state = match database.string(key, context)? {
         Some(text) => Some(parse_u64(text).ok_or(NO_STATE)?),
         None => None,
     };
@@ -63,7 +63,7 @@ fn gcra(call: &mut Call<'_, '_>) -> Result<(), Error> {
         let text = IntegerText::unsigned(taken.full_at_ns);
         // The time is later than now, also when it is rounded up to milliseconds.
         let expiry_ms = taken.full_at_ns.div_ceil(MILLISECOND_NS);
-        database.put_string(key, text.as_bytes(), Some(expiry_ms), effects);
+        database.put_string(key, text.as_bytes(), Some(expiry_ms), context);
     }
     let integer = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let seconds = |ns: u64| integer(ns.div_ceil(SECOND_NS));

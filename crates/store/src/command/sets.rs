@@ -7,7 +7,7 @@ use super::call::Call;
 use super::scan::scan_collection;
 use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::{Error, WRONG_TYPE};
-use crate::keyspace::database::{ChangeEffect, Effects};
+use crate::keyspace::database::{ChangeEffect, ShardContext};
 use crate::keyspace::key::Key;
 use crate::keyspace::shard_locks::Locks;
 use crate::value::Collection;
@@ -111,9 +111,9 @@ fn read<'l>(
     locks: &'l mut Locks<'_>,
     database: usize,
     key: Key<'_>,
-) -> Result<(Option<&'l Set>, &'l mut Effects), Error> {
-    let (database, effects) = locks.database(database, key);
-    Ok((database.collection(key, effects)?, effects))
+) -> Result<(Option<&'l Set>, &'l mut ShardContext), Error> {
+    let (database, context) = locks.database(database, key);
+    Ok((database.collection(key, context)?, context))
 }
 
 /// Returns the set of a key for shared access together with other keys. The caller has counted the
@@ -134,9 +134,9 @@ fn peek<'l>(
 
 fn sadd(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, members) = (call.key(1), call.arguments.from(2));
-    let (database, effects) = call.locks.database(call.database, key);
-    let added = database.upsert_collection(key, effects, |set: &mut Set, effects| match members
-        .filter(|member| set.insert(member, effects))
+    let (database, context) = call.locks.database(call.database, key);
+    let added = database.upsert_collection(key, context, |set: &mut Set, context| match members
+        .filter(|member| set.insert(member, context))
         .count()
     {
         0 => ChangeEffect::None(0),
@@ -148,10 +148,10 @@ fn sadd(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn srem(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, members) = (call.key(1), call.arguments.from(2));
-    let (database, effects) = call.locks.database(call.database, key);
+    let (database, context) = call.locks.database(call.database, key);
     let removed =
-        database.change_collection(key, effects, |set: &mut Set, effects| {
-            match members.filter(|member| set.remove(member, effects)).count() {
+        database.change_collection(key, context, |set: &mut Set, context| {
+            match members.filter(|member| set.remove(member, context)).count() {
                 0 => ChangeEffect::None(0),
                 removed => ChangeEffect::Made(removed),
             }
@@ -162,17 +162,17 @@ fn srem(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn sismember(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let member = call.argument(2);
-    let (set, effects) = read(call.locks, call.database, call.key(1))?;
-    call.reply.integer(set.is_some_and(|set| set.contains(member, effects)).into());
+    let (set, context) = read(call.locks, call.database, call.key(1))?;
+    call.reply.integer(set.is_some_and(|set| set.contains(member, context)).into());
     Ok(())
 }
 
 fn smismember(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    let (set, effects) = read(call.locks, call.database, call.key(1))?;
+    let (set, context) = read(call.locks, call.database, call.key(1))?;
     let members = call.arguments.from(2);
     call.reply.array(members.len());
     for member in members {
-        call.reply.integer(set.is_some_and(|set| set.contains(member, effects)).into());
+        call.reply.integer(set.is_some_and(|set| set.contains(member, context)).into());
     }
     Ok(())
 }
@@ -195,22 +195,22 @@ fn smembers(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn smove(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (from, to, member) = (call.key(1), call.key(2), call.argument(3));
-    let (source, effects) = read(call.locks, call.database, from)?;
+    let (source, context) = read(call.locks, call.database, from)?;
     let Some(source) = source else {
         call.reply.integer(0);
         return Ok(());
     };
-    let is_member = source.contains(member, effects);
+    let is_member = source.contains(member, context);
     read(call.locks, call.database, to)?;
     if is_member && from.bytes != to.bytes {
-        let (database, effects) = call.locks.database(call.database, from);
-        database.change_collection(from, effects, |set: &mut Set, effects| {
-            ChangeEffect::Made(set.remove(member, effects))
+        let (database, context) = call.locks.database(call.database, from);
+        database.change_collection(from, context, |set: &mut Set, context| {
+            ChangeEffect::Made(set.remove(member, context))
         })?;
-        let (database, effects) = call.locks.database(call.database, to);
-        database.upsert_collection(to, effects, |set: &mut Set, effects| {
+        let (database, context) = call.locks.database(call.database, to);
+        database.upsert_collection(to, context, |set: &mut Set, context| {
             // If the set has the member already, it does not count as changed for its watchers.
-            if set.insert(member, effects) {
+            if set.insert(member, context) {
                 ChangeEffect::Made(())
             } else {
                 ChangeEffect::None(())
@@ -222,9 +222,9 @@ fn smove(call: &mut Call<'_, '_>) -> Result<(), Error> {
 }
 
 fn sscan(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    scan_collection(call, |set: &Set, options, effects, reply| {
+    scan_collection(call, |set: &Set, options, context, reply| {
         let mut count = 0;
-        let next = set.visit_from(options.cursor, options.scanned(), effects, |member| {
+        let next = set.visit_from(options.cursor, options.scanned(), context, |member| {
             if member.with_text(|text| options.matches(text)) {
                 member.write(reply);
                 count += 1;

@@ -79,9 +79,9 @@ impl SortedElement<'_> {
 fn sort(call: &mut Call<'_, '_>, is_read_only: bool) -> Result<(), Error> {
     let options = SortOptions::parse(&call.arguments, is_read_only)?;
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
+    let (database, context) = call.locks.database(call.database, key);
     // This call counts the access, and removes the key if it has expired.
-    database.get(key, effects);
+    database.get(key, context);
     let lookup = Lookup { locks: call.locks, database: call.database, now_ms: call.now_ms };
     let mut copied = CopiedBytes { bytes: 0, limit: call.limit };
     let sorted = sorted_elements(&lookup, lookup.record(key), &options, &mut copied)?;
@@ -113,13 +113,13 @@ fn sort(call: &mut Call<'_, '_>, is_read_only: bool) -> Result<(), Error> {
         }
     }
     let key = call.locks.store().key(target);
-    let (database, effects) = call.locks.database(call.database, key);
+    let (database, context) = call.locks.database(call.database, key);
     let len = list.len();
     if len == 0 {
-        database.remove(key, effects);
+        database.remove(key, context);
     } else {
-        let access = effects.new_access();
-        database.put(key, KeyRecord::object(key.bytes, None, access, list.into_value()), effects);
+        let access = context.new_access();
+        database.put(key, KeyRecord::object(key.bytes, None, access, list.into_value()), context);
     }
     call.reply.size(len);
     Ok(())

@@ -11,7 +11,7 @@ use super::call::Call;
 use super::expiry_option::TimeUnit;
 use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
 use crate::error::{Error, NOT_A_FLOAT, OVERFLOW, TOO_LONG, WRONG_TYPE};
-use crate::keyspace::database::{Database, Effects};
+use crate::keyspace::database::{Database, ShardContext};
 use crate::keyspace::key::Key;
 use crate::keyspace::record::KeyRecord;
 use crate::limits::STRING_MAX_BYTES;
@@ -156,8 +156,8 @@ fn write_string(record: Option<&KeyRecord>, reply: &mut Reply<'_>) -> Result<(),
 
 fn get(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    write_string(database.get(key, effects), &mut call.reply)
+    let (database, context) = call.locks.database(call.database, key);
+    write_string(database.get(key, context), &mut call.reply)
 }
 
 fn set(call: &mut Call<'_, '_>) -> Result<(), Error> {
@@ -165,20 +165,20 @@ fn set(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let options = SetOptions::parse(call, 3)?;
     let expiry_ms = options.expiry.at_ms(call)?;
     let value = call.argument(2);
-    let (database, effects) = call.locks.database(call.database, key);
+    let (database, context) = call.locks.database(call.database, key);
     if options.is_plain() {
-        database.put_string(key, value, None, effects);
+        database.put_string(key, value, None, context);
         call.reply.ok();
         return Ok(());
     }
-    let current = database.get(key, effects);
+    let current = database.get(key, context);
     if options.returns_old {
         write_string(current, &mut call.reply)?;
     }
     let is_met = options.condition.is_met(current)?;
     let kept_ms = current.and_then(KeyRecord::expiry_ms).filter(|_| options.keeps_expiry);
     if is_met {
-        put_or_remove(database, key, value, expiry_ms.or(kept_ms), effects);
+        put_or_remove(database, key, value, expiry_ms.or(kept_ms), context);
     }
     if !options.returns_old {
         if is_met { call.reply.ok() } else { call.reply.null() }
@@ -192,21 +192,21 @@ fn put_or_remove(
     key: Key<'_>,
     value: &[u8],
     expiry_ms: Option<u64>,
-    effects: &mut Effects,
+    context: &mut ShardContext,
 ) {
-    if expiry_ms.is_some_and(|at| at <= effects.now_ms) {
-        database.remove(key, effects);
+    if expiry_ms.is_some_and(|at| at <= context.now_ms) {
+        database.remove(key, context);
     } else {
-        database.put_string(key, value, expiry_ms, effects);
+        database.put_string(key, value, expiry_ms, context);
     }
 }
 
 fn setnx(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, value) = (call.key(1), call.argument(2));
-    let (database, effects) = call.locks.database(call.database, key);
-    let is_new = database.get(key, effects).is_none();
+    let (database, context) = call.locks.database(call.database, key);
+    let is_new = database.get(key, context).is_none();
     if is_new {
-        database.put_string(key, value, None, effects);
+        database.put_string(key, value, None, context);
     }
     call.reply.integer(is_new.into());
     Ok(())
@@ -215,25 +215,25 @@ fn setnx(call: &mut Call<'_, '_>) -> Result<(), Error> {
 fn set_with_expiry(call: &mut Call<'_, '_>, unit: TimeUnit) -> Result<(), Error> {
     let (key, value) = (call.key(1), call.argument(3));
     let expiry_ms = unit.parse(call, call.argument(2))?;
-    let (database, effects) = call.locks.database(call.database, key);
-    database.put_string(key, value, Some(expiry_ms), effects);
+    let (database, context) = call.locks.database(call.database, key);
+    database.put_string(key, value, Some(expiry_ms), context);
     call.reply.ok();
     Ok(())
 }
 
 fn getset(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, value) = (call.key(1), call.argument(2));
-    let (database, effects) = call.locks.database(call.database, key);
-    write_string(database.get(key, effects), &mut call.reply)?;
-    database.put_string(key, value, None, effects);
+    let (database, context) = call.locks.database(call.database, key);
+    write_string(database.get(key, context), &mut call.reply)?;
+    database.put_string(key, value, None, context);
     Ok(())
 }
 
 fn getdel(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    write_string(database.get(key, effects), &mut call.reply)?;
-    database.remove(key, effects);
+    let (database, context) = call.locks.database(call.database, key);
+    write_string(database.get(key, context), &mut call.reply)?;
+    database.remove(key, context);
     Ok(())
 }
 
@@ -241,21 +241,21 @@ fn getex(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
     let options = SetOptions::parse_for_getex(call, 2)?;
     let expiry = options.expiry.at_ms(call);
-    let (database, effects) = call.locks.database(call.database, key);
-    let current = database.get(key, effects);
+    let (database, context) = call.locks.database(call.database, key);
+    let current = database.get(key, context);
     write_string(current, &mut call.reply)?;
     let Some(old_ms) = current.map(KeyRecord::expiry_ms) else { return Ok(()) };
     // An invalid time is not an error if the key does not exist.
     match expiry? {
         None if options.is_persistent && old_ms.is_some() => {
-            database.set_expiry(key, None, effects);
+            database.set_expiry(key, None, context);
         }
         None => {}
-        Some(at) if at <= effects.now_ms => {
-            database.remove(key, effects);
+        Some(at) if at <= context.now_ms => {
+            database.remove(key, context);
         }
         Some(at) => {
-            database.set_expiry(key, Some(at), effects);
+            database.set_expiry(key, Some(at), context);
         }
     }
     Ok(())
@@ -263,21 +263,21 @@ fn getex(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn strlen(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let length = database.string(key, effects)?.map_or(0, <[u8]>::len);
+    let (database, context) = call.locks.database(call.database, key);
+    let length = database.string(key, context)?.map_or(0, <[u8]>::len);
     call.reply.size(length);
     Ok(())
 }
 
 fn append(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, addition) = (call.key(1), call.argument(2));
-    let (database, effects) = call.locks.database(call.database, key);
-    let old_bytes = database.string(key, effects)?.map_or(0, <[u8]>::len);
+    let (database, context) = call.locks.database(call.database, key);
+    let old_bytes = database.string(key, context)?.map_or(0, <[u8]>::len);
     if old_bytes + addition.len() > STRING_MAX_BYTES {
         return Err(TOO_LONG);
     }
     call.limit.check_bytes(database.change_bytes(key, old_bytes + addition.len()))?;
-    let length = database.change_string(key, effects, |bytes| {
+    let length = database.change_string(key, context, |bytes| {
         bytes.extend_from_slice(addition);
         bytes.len()
     })?;
@@ -287,8 +287,8 @@ fn append(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn add_integer(call: &mut Call<'_, '_>, by: i64) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let (old, expiry_ms) = match database.get(key, effects) {
+    let (database, context) = call.locks.database(call.database, key);
+    let (old, expiry_ms) = match database.get(key, context) {
         Some(record) => {
             let text = record.bytes().ok_or(WRONG_TYPE)?;
             (parse_i64(text).ok_or(crate::error::NOT_AN_INTEGER)?, record.expiry_ms())
@@ -296,7 +296,7 @@ fn add_integer(call: &mut Call<'_, '_>, by: i64) -> Result<(), Error> {
         None => (0, None),
     };
     let new = old.checked_add(by).ok_or(OVERFLOW)?;
-    database.put_string(key, IntegerText::new(new).as_bytes(), expiry_ms, effects);
+    database.put_string(key, IntegerText::new(new).as_bytes(), expiry_ms, context);
     call.reply.integer(new);
     Ok(())
 }
@@ -304,8 +304,8 @@ fn add_integer(call: &mut Call<'_, '_>, by: i64) -> Result<(), Error> {
 fn add_float(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
     let by = LongDouble::parse(call.argument(2)).ok_or(NOT_A_FLOAT);
-    let (database, effects) = call.locks.database(call.database, key);
-    let (old, expiry_ms) = match database.get(key, effects) {
+    let (database, context) = call.locks.database(call.database, key);
+    let (old, expiry_ms) = match database.get(key, context) {
         Some(record) => {
             let text = record.bytes().ok_or(WRONG_TYPE)?;
             (LongDouble::parse(text).ok_or(NOT_A_FLOAT)?, record.expiry_ms())
@@ -313,7 +313,7 @@ fn add_float(call: &mut Call<'_, '_>) -> Result<(), Error> {
         None => (LongDouble::ZERO, None),
     };
     let text = old.sum_text(by?)?;
-    database.put_string(key, text.as_bytes(), expiry_ms, effects);
+    database.put_string(key, text.as_bytes(), expiry_ms, context);
     call.reply.bulk(text.as_bytes());
     Ok(())
 }
@@ -324,8 +324,8 @@ fn mget(call: &mut Call<'_, '_>) -> Result<(), Error> {
     for (place, bytes) in call.arguments.from(1).enumerate() {
         let hash = call.locks.hash(place).unwrap_or_else(|| call.locks.store().key(bytes).hash);
         let key = Key { bytes, hash };
-        let (database, effects) = call.locks.database(call.database, key);
-        let record = database.get(key, effects).filter(|record| record.bytes().is_some());
+        let (database, context) = call.locks.database(call.database, key);
+        let record = database.get(key, context).filter(|record| record.bytes().is_some());
         write_string(record, &mut call.reply)?;
         call.limit.check_bytes(call.reply.output.bytes.len().saturating_sub(before))?;
     }
@@ -336,8 +336,8 @@ fn mget(call: &mut Call<'_, '_>) -> Result<(), Error> {
 fn set_pairs(call: &mut Call<'_, '_>) {
     for index in (1..call.arguments.len()).step_by(2) {
         let (key, value) = (call.key(index), call.argument(index + 1));
-        let (database, effects) = call.locks.database(call.database, key);
-        database.put_string(key, value, None, effects);
+        let (database, context) = call.locks.database(call.database, key);
+        database.put_string(key, value, None, context);
     }
 }
 

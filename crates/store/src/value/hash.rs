@@ -13,7 +13,7 @@ use super::hash_field_encoding::EncodedField;
 use super::{Collection, StoreValue};
 use crate::command::random_choice::RandomElements;
 use crate::keyspace::allocation_size::allocated_bytes;
-use crate::keyspace::database::Effects;
+use crate::keyspace::database::ShardContext;
 use crate::keyspace::segment_table::POSITION_BITS;
 use crate::prefetch::prefetch_two;
 
@@ -56,14 +56,14 @@ impl Hash {
     }
 
     /// Returns the number of fields that have not expired.
-    pub(crate) fn len(&self, effects: &Effects) -> usize {
-        let is_due = self.earliest_expiry_ms().is_some_and(|at| at <= effects.now_ms);
+    pub(crate) fn len(&self, context: &ShardContext) -> usize {
+        let is_due = self.earliest_expiry_ms().is_some_and(|at| at <= context.now_ms);
         match self {
             Compact(CompactHash(fields)) if is_due => {
-                fields.iter().filter(|field| !field.has_expired(effects.now_ms)).count()
+                fields.iter().filter(|field| !field.has_expired(context.now_ms)).count()
             }
             Compact(CompactHash(fields)) => fields.len(),
-            Full(FullHash(fields)) if is_due => fields.len() - fields.expired(effects.now_ms),
+            Full(FullHash(fields)) if is_due => fields.len() - fields.expired(context.now_ms),
             Full(FullHash(fields)) => fields.len(),
         }
     }
@@ -79,12 +79,12 @@ impl Hash {
         }
     }
 
-    pub(crate) fn get(&self, name: &[u8], effects: &Effects) -> Option<EncodedField<'_>> {
+    pub(crate) fn get(&self, name: &[u8], context: &ShardContext) -> Option<EncodedField<'_>> {
         let field = match self {
             Compact(CompactHash(fields)) => fields.get(name),
             Full(FullHash(fields)) => fields.get(name),
         };
-        field.filter(|field| !field.has_expired(effects.now_ms))
+        field.filter(|field| !field.has_expired(context.now_ms))
     }
 
     /// Returns all fields.
@@ -99,37 +99,37 @@ impl Hash {
     }
 
     /// Adds a field, or replaces the one of the same name. Returns whether the field is new.
-    pub(crate) fn put(&mut self, field: EncodedField<'_>, effects: &Effects) -> bool {
+    pub(crate) fn put(&mut self, field: EncodedField<'_>, context: &ShardContext) -> bool {
         if let Compact(CompactHash(fields)) = self {
             let is_short = field.name.len().max(field.value.len()) <= COMPACT_TEXT_MAX_BYTES;
             let has_space =
                 || fields.len() < COMPACT_FIELDS_MAX || fields.get(field.name).is_some();
             if !is_short || !has_space() {
-                self.make_full(effects);
+                self.make_full(context);
             }
         }
         let old = match self {
             Compact(CompactHash(fields)) => fields.put(field),
             Full(FullHash(fields)) => fields.put(field),
         };
-        !existed(old, effects.now_ms)
+        !existed(old, context.now_ms)
     }
 
-    fn make_full(&mut self, effects: &Effects) {
-        let mut full = FullFields::new(effects.hasher);
-        for field in self.fields(effects.now_ms) {
+    fn make_full(&mut self, context: &ShardContext) {
+        let mut full = FullFields::new(context.hasher);
+        for field in self.fields(context.now_ms) {
             full.put(field);
         }
         *self = Full(FullHash(Box::new(full)));
     }
 
     /// Removes a field. Returns whether it existed.
-    pub(crate) fn remove(&mut self, name: &[u8], effects: &Effects) -> bool {
+    pub(crate) fn remove(&mut self, name: &[u8], context: &ShardContext) -> bool {
         let old = match self {
             Compact(CompactHash(fields)) => fields.remove(name),
             Full(FullHash(fields)) => fields.remove(name),
         };
-        existed(old, effects.now_ms)
+        existed(old, context.now_ms)
     }
 
     /// Returns a time before which no field expires, or `None` if no field expires at all.
@@ -142,13 +142,13 @@ impl Hash {
 
     /// Removes fields that have expired, at most about `count` from a large hash. Returns their
     /// number.
-    pub(crate) fn remove_expired(&mut self, count: usize, effects: &Effects) -> usize {
-        if self.earliest_expiry_ms().is_none_or(|at| at > effects.now_ms) {
+    pub(crate) fn remove_expired(&mut self, count: usize, context: &ShardContext) -> usize {
+        if self.earliest_expiry_ms().is_none_or(|at| at > context.now_ms) {
             return 0;
         }
         match self {
-            Compact(CompactHash(fields)) => fields.remove_expired(effects.now_ms),
-            Full(FullHash(fields)) => fields.remove_expired(effects.now_ms, count),
+            Compact(CompactHash(fields)) => fields.remove_expired(context.now_ms),
+            Full(FullHash(fields)) => fields.remove_expired(context.now_ms, count),
         }
     }
 
@@ -158,11 +158,11 @@ impl Hash {
         &'h self,
         start: u64,
         count: usize,
-        effects: &Effects,
+        context: &ShardContext,
         mut visit: impl FnMut(EncodedField<'h>),
     ) -> Option<u64> {
         let mut visit = |field: EncodedField<'h>| {
-            if !field.has_expired(effects.now_ms) {
+            if !field.has_expired(context.now_ms) {
                 visit(field);
             }
         };
@@ -222,18 +222,18 @@ fn existed(expiry_ms: Option<Option<u64>>, now_ms: u64) -> bool {
 impl RandomElements for Hash {
     type Element<'e> = EncodedField<'e>;
 
-    fn len(&self, effects: &Effects) -> usize {
-        Self::len(self, effects)
+    fn len(&self, context: &ShardContext) -> usize {
+        Self::len(self, context)
     }
 
-    fn all(&self, effects: &Effects) -> Vec<EncodedField<'_>> {
-        self.fields(effects.now_ms).collect()
+    fn all(&self, context: &ShardContext) -> Vec<EncodedField<'_>> {
+        self.fields(context.now_ms).collect()
     }
 
-    fn random(&self, effects: &mut Effects) -> Option<EncodedField<'_>> {
+    fn random(&self, context: &mut ShardContext) -> Option<EncodedField<'_>> {
         let Full(FullHash(fields)) = self else { return None };
-        let entry = fields.table().random(|| effects.random())?;
-        Some(entry.field()).filter(|field| !field.has_expired(effects.now_ms))
+        let entry = fields.table().random(|| context.random())?;
+        Some(entry.field()).filter(|field| !field.has_expired(context.now_ms))
     }
 
     fn identity(field: EncodedField<'_>) -> u64 {

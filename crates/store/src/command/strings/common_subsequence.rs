@@ -114,8 +114,8 @@ impl LcsTable {
 /// Returns the bytes of a string, which is empty if the key does not exist.
 fn text(call: &mut Call<'_, '_>, index: usize) -> Result<Vec<u8>, Error> {
     let key = call.key(index);
-    let (database, effects) = call.locks.database(call.database, key);
-    let record = database.get(key, effects);
+    let (database, context) = call.locks.database(call.database, key);
+    let record = database.get(key, context);
     let bytes = record.map(|record| KeyRecord::bytes(record).ok_or(NO_STRINGS)).transpose()?;
     let bytes = bytes.unwrap_or_default();
     call.limit.check_bytes(bytes.len())?;
