@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::options::OptionArguments;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, NOT_AN_INTEGER, SYNTAX};
 use crate::keyspace::access_statistics::{Access, AccessRecording};
 use crate::keyspace::database::ShardContext;
@@ -11,7 +11,8 @@ use crate::limits::RESTORED_ELEMENTS_PER_BYTE;
 use crate::rdb::{self, LoadedValue};
 use crate::resp::number::parse_i64;
 
-const GENERIC: Rows = Rows { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
+const GENERIC: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
 
 const INVALID_TTL: Error = Error::constant("ERR Invalid TTL value, must be >= 0");
 const INVALID_IDLETIME: Error = Error::constant("ERR Invalid IDLETIME value, must be >= 0");
@@ -21,14 +22,14 @@ const WRONG_PAYLOAD: Error = Error::constant("ERR DUMP payload version or checks
 const BAD_FORMAT: Error = Error::constant("ERR Bad data format");
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    GENERIC.row(
+    GENERIC.command(
         "dump",
         2,
         Flags::READ_ONLY,
         ("2.6.0", "Returns a value in a form that can be restored."),
         dump,
     ),
-    GENERIC.row(
+    GENERIC.command(
         "restore",
         -4,
         Flags::WRITE.and(Flags::DENY_OOM),
@@ -102,7 +103,7 @@ fn restore(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let ttl_ms = u64::try_from(ttl_ms).map_err(|_| INVALID_TTL)?;
     let from_ms = if options.is_absolute { 0 } else { call.now_ms };
     let expiry_ms = (ttl_ms > 0).then(|| ttl_ms.saturating_add(from_ms).min(EXPIRY_MAX_MS));
-    call.limit.check(payload.len().saturating_mul(RESTORED_ELEMENTS_PER_BYTE))?;
+    call.work_limit.check(payload.len().saturating_mul(RESTORED_ELEMENTS_PER_BYTE))?;
     let value = rdb::open(payload).ok_or(WRONG_PAYLOAD)?;
     let loaded = rdb::load(value, context).ok_or(BAD_FORMAT)?;
     let access = options.access(context);

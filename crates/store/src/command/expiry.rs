@@ -2,73 +2,74 @@
 
 use super::call::Call;
 use super::options::OptionArguments;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::Error;
 use crate::keyspace::record::{EXPIRY_MAX_MS, KeyRecord};
 
 const FAST_WRITE: Flags = Flags::WRITE.and(Flags::FAST);
 const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 
-const EXPIRY: Rows = Rows { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
+const EXPIRY: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    EXPIRY.row(
+    EXPIRY.command(
         "expire",
         -3,
         FAST_WRITE,
         ("1.0.0", "Sets the expiry of a key in seconds from now."),
         |call| set_expiry(call, 1000, true),
     ),
-    EXPIRY.row(
+    EXPIRY.command(
         "pexpire",
         -3,
         FAST_WRITE,
         ("2.6.0", "Sets the expiry of a key in milliseconds from now."),
         |call| set_expiry(call, 1, true),
     ),
-    EXPIRY.row(
+    EXPIRY.command(
         "expireat",
         -3,
         FAST_WRITE,
         ("1.2.0", "Sets the expiry of a key in seconds since 1970."),
         |call| set_expiry(call, 1000, false),
     ),
-    EXPIRY.row(
+    EXPIRY.command(
         "pexpireat",
         -3,
         FAST_WRITE,
         ("2.6.0", "Sets the expiry of a key in milliseconds since 1970."),
         |call| set_expiry(call, 1, false),
     ),
-    EXPIRY.row(
+    EXPIRY.command(
         "ttl",
         2,
         FAST_READ.and(Flags::UNSTABLE),
         ("1.0.0", "Returns the seconds until a key expires."),
         |call| time_left(call, |left_ms, _| (left_ms + 500) / 1000),
     ),
-    EXPIRY.row(
+    EXPIRY.command(
         "pttl",
         2,
         FAST_READ.and(Flags::UNSTABLE),
         ("2.6.0", "Returns the milliseconds until a key expires."),
         |call| time_left(call, |left_ms, _| left_ms),
     ),
-    EXPIRY.row(
+    EXPIRY.command(
         "expiretime",
         2,
         FAST_READ,
         ("7.0.0", "Returns when a key expires, in seconds since 1970."),
         |call| time_left(call, |_, at_ms| (at_ms + 500) / 1000),
     ),
-    EXPIRY.row(
+    EXPIRY.command(
         "pexpiretime",
         2,
         FAST_READ,
         ("7.0.0", "Returns when a key expires, in milliseconds since 1970."),
         |call| time_left(call, |_, at_ms| at_ms),
     ),
-    EXPIRY.row("persist", 2, FAST_WRITE, ("2.2.0", "Removes the expiry of a key."), persist),
+    EXPIRY.command("persist", 2, FAST_WRITE, ("2.2.0", "Removes the expiry of a key."), persist),
 ];
 
 /// The conditions under which an expiry is set.

@@ -7,7 +7,7 @@ mod with_expiry;
 
 use super::call::Call;
 use super::scan::scan_collection;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::dispatch::wrong_arity;
 use crate::error::Error;
 use crate::keyspace::database::{ChangeEffect, ShardContext};
@@ -24,133 +24,134 @@ const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 /// Number of fields of a large hash that one change examines in order to remove expired ones.
 const EXPIRED_FIELDS_MAX: usize = 20;
 
-const HASHES: Rows = Rows { group: CommandGroup::Hash, keys: KeyArguments::FIRST };
+const HASHES: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Hash, keys: KeyArguments::FIRST };
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    HASHES.row("hset", -4, WRITE, ("2.0.0", "Sets the values of fields."), hset),
-    HASHES.row("hmset", -4, WRITE, ("2.0.0", "Sets the values of fields."), hmset),
-    HASHES.row(
+    HASHES.command("hset", -4, WRITE, ("2.0.0", "Sets the values of fields."), hset),
+    HASHES.command("hmset", -4, WRITE, ("2.0.0", "Sets the values of fields."), hmset),
+    HASHES.command(
         "hsetnx",
         4,
         WRITE,
         ("2.0.0", "Sets the value of a field that does not exist."),
         hsetnx,
     ),
-    HASHES.row("hget", 3, FAST_READ, ("2.0.0", "Returns the value of a field."), hget),
-    HASHES.row("hmget", -3, FAST_READ, ("2.0.0", "Returns the values of fields."), hmget),
-    HASHES.row("hgetall", 2, READ, ("2.0.0", "Returns all fields and values."), hgetall),
-    HASHES.row("hkeys", 2, READ, ("2.0.0", "Returns the names of all fields."), hkeys),
-    HASHES.row("hvals", 2, READ, ("2.0.0", "Returns the values of all fields."), hvals),
-    HASHES.row("hlen", 2, FAST_READ, ("2.0.0", "Returns the number of fields."), hlen),
-    HASHES.row("hdel", -3, REMOVE, ("2.0.0", "Deletes fields."), hdel),
-    HASHES.row("hexists", 3, FAST_READ, ("2.0.0", "Returns whether a field exists."), hexists),
-    HASHES.row("hstrlen", 3, FAST_READ, ("3.2.0", "Returns the length of a value."), hstrlen),
-    HASHES.row(
+    HASHES.command("hget", 3, FAST_READ, ("2.0.0", "Returns the value of a field."), hget),
+    HASHES.command("hmget", -3, FAST_READ, ("2.0.0", "Returns the values of fields."), hmget),
+    HASHES.command("hgetall", 2, READ, ("2.0.0", "Returns all fields and values."), hgetall),
+    HASHES.command("hkeys", 2, READ, ("2.0.0", "Returns the names of all fields."), hkeys),
+    HASHES.command("hvals", 2, READ, ("2.0.0", "Returns the values of all fields."), hvals),
+    HASHES.command("hlen", 2, FAST_READ, ("2.0.0", "Returns the number of fields."), hlen),
+    HASHES.command("hdel", -3, REMOVE, ("2.0.0", "Deletes fields."), hdel),
+    HASHES.command("hexists", 3, FAST_READ, ("2.0.0", "Returns whether a field exists."), hexists),
+    HASHES.command("hstrlen", 3, FAST_READ, ("3.2.0", "Returns the length of a value."), hstrlen),
+    HASHES.command(
         "hincrby",
         4,
         WRITE,
         ("2.0.0", "Adds to the integer value of a field."),
         field_increments::hincrby,
     ),
-    HASHES.row(
+    HASHES.command(
         "hincrbyfloat",
         4,
         WRITE,
         ("2.6.0", "Adds to the number in a field."),
         field_increments::hincrbyfloat,
     ),
-    HASHES.row(
+    HASHES.command(
         "hrandfield",
         -2,
         READ.and(Flags::UNSTABLE),
         ("6.2.0", "Returns random fields."),
         random::hrandfield,
     ),
-    HASHES.row(
+    HASHES.command(
         "hscan",
         -3,
         READ.and(Flags::UNSTABLE),
         ("2.8.0", "Returns some fields, and where to go on."),
         hscan,
     ),
-    HASHES.row(
+    HASHES.command(
         "hexpire",
         -6,
         WRITE,
         ("7.4.0", "Sets the expiry of fields in seconds from now."),
         field_expiry::hexpire,
     ),
-    HASHES.row(
+    HASHES.command(
         "hpexpire",
         -6,
         WRITE,
         ("7.4.0", "Sets the expiry of fields in milliseconds from now."),
         field_expiry::hpexpire,
     ),
-    HASHES.row(
+    HASHES.command(
         "hexpireat",
         -6,
         WRITE,
         ("7.4.0", "Sets the expiry of fields in seconds since 1970."),
         field_expiry::hexpireat,
     ),
-    HASHES.row(
+    HASHES.command(
         "hpexpireat",
         -6,
         WRITE,
         ("7.4.0", "Sets the expiry of fields in milliseconds since 1970."),
         field_expiry::hpexpireat,
     ),
-    HASHES.row(
+    HASHES.command(
         "httl",
         -5,
         FAST_READ.and(Flags::UNSTABLE),
         ("7.4.0", "Returns the seconds until fields expire."),
         field_expiry::httl,
     ),
-    HASHES.row(
+    HASHES.command(
         "hpttl",
         -5,
         FAST_READ.and(Flags::UNSTABLE),
         ("7.4.0", "Returns the milliseconds until fields expire."),
         field_expiry::hpttl,
     ),
-    HASHES.row(
+    HASHES.command(
         "hexpiretime",
         -5,
         FAST_READ,
         ("7.4.0", "Returns when fields expire, in seconds since 1970."),
         field_expiry::hexpiretime,
     ),
-    HASHES.row(
+    HASHES.command(
         "hpexpiretime",
         -5,
         FAST_READ,
         ("7.4.0", "Returns when fields expire, in milliseconds since 1970."),
         field_expiry::hpexpiretime,
     ),
-    HASHES.row(
+    HASHES.command(
         "hpersist",
         -5,
         REMOVE,
         ("7.4.0", "Removes the expiry of fields."),
         field_expiry::hpersist,
     ),
-    HASHES.row(
+    HASHES.command(
         "hgetex",
         -5,
         REMOVE,
         ("8.0.0", "Returns the values of fields and sets their expiry."),
         with_expiry::hgetex,
     ),
-    HASHES.row(
+    HASHES.command(
         "hsetex",
         -6,
         WRITE,
         ("8.0.0", "Sets the values of fields and their expiry."),
         with_expiry::hsetex,
     ),
-    HASHES.row(
+    HASHES.command(
         "hgetdel",
         -5,
         REMOVE,
@@ -252,7 +253,7 @@ fn hget(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let name = call.argument(2);
     let (hash, context) = read(call.locks, call.database, call.key(1))?;
     let field = hash.and_then(|hash| hash.get(name, context));
-    call.limit.check_bytes(field.map_or(0, |field| field.value.len()))?;
+    call.work_limit.check_bytes(field.map_or(0, |field| field.value.len()))?;
     call.reply.bulk_or_null(field.map(|field| field.value));
     Ok(())
 }
@@ -265,14 +266,14 @@ fn hmget(call: &mut Call<'_, '_>) -> Result<(), Error> {
     for name in names {
         let field = hash.and_then(|hash| hash.get(name, context));
         call.reply.bulk_or_null(field.map(|field| field.value));
-        call.limit.check_bytes(call.reply.output.bytes.len().saturating_sub(before))?;
+        call.work_limit.check_bytes(call.reply.output.bytes.len().saturating_sub(before))?;
     }
     Ok(())
 }
 
 fn hgetall(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (hash, context) = read(call.locks, call.database, call.key(1))?;
-    call.limit.check_value(hash.map_or((0, 0), |hash| (hash.work(), hash.memory_bytes())))?;
+    call.work_limit.check_value(hash.map_or((0, 0), |hash| (hash.work(), hash.memory_bytes())))?;
     let mark = call.reply.begin();
     let mut count = 0;
     for field in hash.into_iter().flat_map(|hash| hash.fields(context.now_ms)) {
@@ -298,7 +299,7 @@ fn write_all(
     part_of: for<'f> fn(EncodedField<'f>) -> &'f [u8],
 ) -> Result<(), Error> {
     let (hash, context) = read(call.locks, call.database, call.key(1))?;
-    call.limit.check_value(hash.map_or((0, 0), |hash| (hash.work(), hash.memory_bytes())))?;
+    call.work_limit.check_value(hash.map_or((0, 0), |hash| (hash.work(), hash.memory_bytes())))?;
     let mark = call.reply.begin();
     let mut count = 0;
     for field in hash.into_iter().flat_map(|hash| hash.fields(context.now_ms)) {

@@ -2,23 +2,24 @@
 
 use super::call::Call;
 use super::options::OptionArguments;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, NO_SUCH_KEY, NOT_AN_INTEGER, SYNTAX};
 use crate::keyspace::record::KeyRecord;
 use crate::limits::DATABASES;
 use crate::resp::number::parse_i64;
 
-const GENERIC: Rows = Rows { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
+const GENERIC: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
 
 const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 const FAST_WRITE: Flags = Flags::WRITE.and(Flags::FAST);
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
     GENERIC
-        .row("del", -2, Flags::WRITE, ("1.0.0", "Deletes keys."), delete)
+        .command("del", -2, Flags::WRITE, ("1.0.0", "Deletes keys."), delete)
         .with_keys(KeyArguments::REST),
     GENERIC
-        .row(
+        .command(
             "unlink",
             -2,
             FAST_WRITE,
@@ -27,10 +28,10 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         )
         .with_keys(KeyArguments::REST),
     GENERIC
-        .row("exists", -2, FAST_READ, ("1.0.0", "Counts the keys that exist."), exists)
+        .command("exists", -2, FAST_READ, ("1.0.0", "Counts the keys that exist."), exists)
         .with_keys(KeyArguments::REST),
     GENERIC
-        .row(
+        .command(
             "touch",
             -2,
             FAST_READ,
@@ -38,7 +39,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
             exists,
         )
         .with_keys(KeyArguments::REST),
-    GENERIC.row(
+    GENERIC.command(
         "type",
         2,
         FAST_READ,
@@ -46,12 +47,12 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         type_of,
     ),
     GENERIC
-        .row("rename", 3, Flags::WRITE, ("1.0.0", "Gives a key another name."), |call| {
+        .command("rename", 3, Flags::WRITE, ("1.0.0", "Gives a key another name."), |call| {
             rename(call, true)
         })
         .with_keys(KeyArguments::FIRST_TWO),
     GENERIC
-        .row(
+        .command(
             "renamenx",
             3,
             FAST_WRITE,
@@ -60,7 +61,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         )
         .with_keys(KeyArguments::FIRST_TWO),
     GENERIC
-        .row(
+        .command(
             "copy",
             -3,
             Flags::WRITE.and(Flags::DENY_OOM),
@@ -68,7 +69,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
             copy,
         )
         .with_keys(KeyArguments::FIRST_TWO),
-    GENERIC.row("move", 3, FAST_WRITE, ("1.0.0", "Moves a key to another database."), move_key),
+    GENERIC.command("move", 3, FAST_WRITE, ("1.0.0", "Moves a key to another database."), move_key),
 ];
 
 fn delete(call: &mut Call<'_, '_>) -> Result<(), Error> {

@@ -42,7 +42,7 @@ pub(super) fn pop_first<C: Collection, E: Copy>(
     for index in 2..keys + 2 {
         let key = call.key(index);
         let (database, context) = call.locks.database(call.database, key);
-        let (limit, reply) = (call.limit, &mut call.reply);
+        let (limit, reply) = (call.work_limit, &mut call.reply);
         let popped = database.change_collection(key, context, |collection: &mut C, context| {
             reply.array(2);
             reply.bulk(key.bytes);

@@ -6,13 +6,14 @@
 
 use super::call::Call;
 use super::ranges::NOT_POSITIVE;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::dispatch::wrong_arity;
 use crate::error::{Error, NOT_A_FLOAT, NOT_AN_INTEGER, SYNTAX};
 use crate::gcra::{RateLimit, TakeOutcome};
 use crate::resp::number::{IntegerText, parse_f64, parse_i64, parse_u64};
 
-const RATE_LIMIT: Rows = Rows { group: CommandGroup::RateLimit, keys: KeyArguments::FIRST };
+const RATE_LIMIT: CommandDefaults =
+    CommandDefaults { group: CommandGroup::RateLimit, keys: KeyArguments::FIRST };
 
 const NOT_FROM_ONE: Error =
     Error::constant("ERR value is out of range, value must between 1 and 9223372036854775807");
@@ -26,7 +27,7 @@ const OVERFLOW: Error = Error::constant(
 const SECOND_NS: u64 = 1_000_000_000;
 const MILLISECOND_NS: u64 = 1_000_000;
 
-pub(super) const COMMANDS: &[CommandSpec] = &[RATE_LIMIT.row(
+pub(super) const COMMANDS: &[CommandSpec] = &[RATE_LIMIT.command(
     "gcra",
     -5,
     Flags::WRITE.and(Flags::DENY_OOM).and(Flags::FAST),

@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::options::OptionArguments;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, NOT_AN_INTEGER, SYNTAX};
 use crate::glob;
 use crate::keyspace::database::{ShardContext, has_expired};
@@ -15,24 +15,31 @@ use crate::resp::reply_writer::Reply;
 use crate::value::Collection;
 use crate::value::StoreValue;
 
-const KEYSPACE: Rows = Rows { group: CommandGroup::Generic, keys: KeyArguments::All };
+const KEYSPACE: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Generic, keys: KeyArguments::All };
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    KEYSPACE.row(
+    KEYSPACE.command(
         "scan",
         -2,
         Flags::READ_ONLY,
         ("2.8.0", "Returns some keys, and where to go on."),
         scan,
     ),
-    KEYSPACE.row(
+    KEYSPACE.command(
         "keys",
         2,
         Flags::READ_ONLY,
         ("1.0.0", "Returns all keys that match a pattern."),
         keys,
     ),
-    KEYSPACE.row("randomkey", 1, Flags::READ_ONLY, ("1.0.0", "Returns a random key."), random_key),
+    KEYSPACE.command(
+        "randomkey",
+        1,
+        Flags::READ_ONLY,
+        ("1.0.0", "Returns a random key."),
+        random_key,
+    ),
 ];
 
 /// Options of `SCAN` and of its relatives for collections.
@@ -129,7 +136,7 @@ pub(crate) fn scan_collection<C: Collection>(
     let key = call.key(1);
     let options = ScanOptions::parse(call, 2);
     let (database, context) = call.locks.database(call.database, key);
-    let (limit, reply) = (call.limit, &mut call.reply);
+    let (limit, reply) = (call.work_limit, &mut call.reply);
     let value = database.peek(key, call.now_ms).and_then(KeyRecord::value);
     let size = value.map(StoreValue::size).unwrap_or_default();
     let Some(collection) = database.collection::<C>(key, context)? else {

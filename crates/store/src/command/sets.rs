@@ -5,7 +5,7 @@ mod random;
 
 use super::call::Call;
 use super::scan::scan_collection;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, WRONG_TYPE};
 use crate::keyspace::database::{ChangeEffect, ShardContext};
 use crate::keyspace::key::Key;
@@ -19,33 +19,52 @@ const REMOVE: Flags = Flags::WRITE.and(Flags::FAST);
 const READ: Flags = Flags::READ_ONLY;
 const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 
-const SETS: Rows = Rows { group: CommandGroup::Set, keys: KeyArguments::FIRST };
+const SETS: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Set, keys: KeyArguments::FIRST };
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    SETS.row("sadd", -3, ADD, ("1.0.0", "Adds members."), sadd),
-    SETS.row("srem", -3, REMOVE, ("1.0.0", "Removes members."), srem),
-    SETS.row("sismember", 3, FAST_READ, ("1.0.0", "Returns whether a member exists."), sismember),
-    SETS.row("smismember", -3, FAST_READ, ("6.2.0", "Returns which members exist."), smismember),
-    SETS.row("scard", 2, FAST_READ, ("1.0.0", "Returns the number of members."), scard),
-    SETS.row("smembers", 2, READ, ("1.0.0", "Returns all members."), smembers),
-    SETS.row("spop", -2, REMOVE, ("1.0.0", "Removes and returns random members."), random::spop),
-    SETS.row(
+    SETS.command("sadd", -3, ADD, ("1.0.0", "Adds members."), sadd),
+    SETS.command("srem", -3, REMOVE, ("1.0.0", "Removes members."), srem),
+    SETS.command(
+        "sismember",
+        3,
+        FAST_READ,
+        ("1.0.0", "Returns whether a member exists."),
+        sismember,
+    ),
+    SETS.command(
+        "smismember",
+        -3,
+        FAST_READ,
+        ("6.2.0", "Returns which members exist."),
+        smismember,
+    ),
+    SETS.command("scard", 2, FAST_READ, ("1.0.0", "Returns the number of members."), scard),
+    SETS.command("smembers", 2, READ, ("1.0.0", "Returns all members."), smembers),
+    SETS.command(
+        "spop",
+        -2,
+        REMOVE,
+        ("1.0.0", "Removes and returns random members."),
+        random::spop,
+    ),
+    SETS.command(
         "srandmember",
         -2,
         READ.and(Flags::UNSTABLE),
         ("1.0.0", "Returns random members."),
         random::srandmember,
     ),
-    SETS.row(
+    SETS.command(
         "sscan",
         -3,
         READ.and(Flags::UNSTABLE),
         ("2.8.0", "Returns some members, and where to go on."),
         sscan,
     ),
-    SETS.row("smove", 4, REMOVE, ("1.0.0", "Moves a member to another set."), smove)
+    SETS.command("smove", 4, REMOVE, ("1.0.0", "Moves a member to another set."), smove)
         .with_keys(KeyArguments::FIRST_TWO),
-    SETS.row(
+    SETS.command(
         "sinter",
         -2,
         READ,
@@ -53,7 +72,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         algebra::sinter,
     )
     .with_keys(KeyArguments::REST),
-    SETS.row(
+    SETS.command(
         "sinterstore",
         -3,
         STORE,
@@ -61,7 +80,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         algebra::sinterstore,
     )
     .with_keys(KeyArguments::REST),
-    SETS.row(
+    SETS.command(
         "sintercard",
         -3,
         READ,
@@ -69,7 +88,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         algebra::sintercard,
     )
     .with_keys(KeyArguments::Counted { count: 1, also: None }),
-    SETS.row(
+    SETS.command(
         "sunion",
         -2,
         READ,
@@ -77,7 +96,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         algebra::sunion,
     )
     .with_keys(KeyArguments::REST),
-    SETS.row(
+    SETS.command(
         "sunionstore",
         -3,
         STORE,
@@ -85,7 +104,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         algebra::sunionstore,
     )
     .with_keys(KeyArguments::REST),
-    SETS.row(
+    SETS.command(
         "sdiff",
         -2,
         READ,
@@ -93,7 +112,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         algebra::sdiff,
     )
     .with_keys(KeyArguments::REST),
-    SETS.row(
+    SETS.command(
         "sdiffstore",
         -3,
         STORE,
@@ -185,7 +204,7 @@ fn scard(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn smembers(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (set, _) = read(call.locks, call.database, call.key(1))?;
-    call.limit.check_value(set.map_or((0, 0), |set| (set.len(), set.memory_bytes())))?;
+    call.work_limit.check_value(set.map_or((0, 0), |set| (set.len(), set.memory_bytes())))?;
     call.reply.set(set.map_or(0, Set::len));
     for member in set.into_iter().flat_map(Set::members) {
         member.write(&mut call.reply);

@@ -38,14 +38,14 @@ impl CommandSpec {
 
 /// The properties that most rows of one file have in common.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rows {
+pub(crate) struct CommandDefaults {
     pub(crate) group: CommandGroup,
     pub(crate) keys: KeyArguments,
 }
 
-impl Rows {
+impl CommandDefaults {
     /// Returns a row of the table.
-    pub(crate) const fn row(
+    pub(crate) const fn command(
         self,
         name: &'static str,
         arity: i32,
@@ -85,7 +85,7 @@ impl Flags {
     /// The command runs at once, even while a transaction is being queued.
     pub(crate) const NOT_QUEUED: Self = Self(1 << 7);
     /// The command takes some microseconds if its arguments are small, like the fast commands.
-    pub(crate) const SHORT: Self = Self(1 << 8);
+    pub(crate) const QUICK_IF_SMALL: Self = Self(1 << 8);
     /// The reply may change although the keys have not changed, because it depends on the time or
     /// on random numbers.
     pub(crate) const UNSTABLE: Self = Self(1 << 9);

@@ -9,7 +9,7 @@ use set_options::SetOptions;
 
 use super::call::Call;
 use super::expiry_option::TimeUnit;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, NOT_A_FLOAT, OVERFLOW, TOO_LONG, WRONG_TYPE};
 use crate::keyspace::database::{Database, ShardContext};
 use crate::keyspace::key::Key;
@@ -21,80 +21,81 @@ use crate::resp::reply_writer::Reply;
 use crate::value::StoreValue;
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENY_OOM);
-const SHORT_WRITE: Flags = WRITE.and(Flags::SHORT);
+const QUICK_WRITE: Flags = WRITE.and(Flags::QUICK_IF_SMALL);
 const FAST_WRITE: Flags = WRITE.and(Flags::FAST);
 const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 
-const STRINGS: Rows = Rows { group: CommandGroup::String, keys: KeyArguments::FIRST };
+const STRINGS: CommandDefaults =
+    CommandDefaults { group: CommandGroup::String, keys: KeyArguments::FIRST };
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    STRINGS.row("get", 2, FAST_READ, ("1.0.0", "Returns the string value of a key."), get),
-    STRINGS.row("set", -3, SHORT_WRITE, ("1.0.0", "Sets the string value of a key."), set),
-    STRINGS.row(
+    STRINGS.command("get", 2, FAST_READ, ("1.0.0", "Returns the string value of a key."), get),
+    STRINGS.command("set", -3, QUICK_WRITE, ("1.0.0", "Sets the string value of a key."), set),
+    STRINGS.command(
         "setnx",
         3,
         FAST_WRITE,
         ("1.0.0", "Sets the string value of a key that does not exist."),
         setnx,
     ),
-    STRINGS.row(
+    STRINGS.command(
         "setex",
         4,
-        SHORT_WRITE,
+        QUICK_WRITE,
         ("2.0.0", "Sets the string value of a key and its expiry in seconds."),
         |call| set_with_expiry(call, TimeUnit::Seconds),
     ),
-    STRINGS.row(
+    STRINGS.command(
         "psetex",
         4,
-        SHORT_WRITE,
+        QUICK_WRITE,
         ("2.6.0", "Sets the string value of a key and its expiry in milliseconds."),
         |call| set_with_expiry(call, TimeUnit::Milliseconds),
     ),
-    STRINGS.row(
+    STRINGS.command(
         "getset",
         3,
         FAST_WRITE,
         ("1.0.0", "Sets a string and returns the previous one."),
         getset,
     ),
-    STRINGS.row(
+    STRINGS.command(
         "getdel",
         2,
         Flags::WRITE.and(Flags::FAST),
         ("6.2.0", "Returns the string value of a key and deletes it."),
         getdel,
     ),
-    STRINGS.row(
+    STRINGS.command(
         "getex",
         -2,
         Flags::WRITE.and(Flags::FAST),
         ("6.2.0", "Returns the string value of a key and sets its expiry."),
         getex,
     ),
-    STRINGS.row("strlen", 2, FAST_READ, ("2.2.0", "Returns the length of a string."), strlen),
-    STRINGS.row(
+    STRINGS.command("strlen", 2, FAST_READ, ("2.2.0", "Returns the length of a string."), strlen),
+    STRINGS.command(
         "append",
         3,
         FAST_WRITE,
         ("2.0.0", "Appends to the string value of a key."),
         append,
     ),
-    STRINGS.row(
+    STRINGS.command(
         "incr",
         2,
         FAST_WRITE,
         ("1.0.0", "Adds one to the integer value of a key."),
         |call| add_integer(call, 1),
     ),
-    STRINGS.row(
+    STRINGS.command(
         "decr",
         2,
         FAST_WRITE,
         ("1.0.0", "Takes one from the integer value of a key."),
         |call| add_integer(call, -1),
     ),
-    STRINGS.row(
+    STRINGS.command(
         "incrby",
         3,
         FAST_WRITE,
@@ -104,7 +105,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
             add_integer(call, by)
         },
     ),
-    STRINGS.row(
+    STRINGS.command(
         "decrby",
         3,
         FAST_WRITE,
@@ -114,7 +115,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
             add_integer(call, by.ok_or(Error::constant("ERR decrement would overflow"))?)
         },
     ),
-    STRINGS.row(
+    STRINGS.command(
         "incrbyfloat",
         3,
         FAST_WRITE,
@@ -122,13 +123,13 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         add_float,
     ),
     STRINGS
-        .row("mget", -2, FAST_READ, ("1.0.0", "Returns the string values of keys."), mget)
+        .command("mget", -2, FAST_READ, ("1.0.0", "Returns the string values of keys."), mget)
         .with_keys(KeyArguments::REST),
     STRINGS
-        .row("mset", -3, WRITE, ("1.0.1", "Sets the string values of keys."), mset)
+        .command("mset", -3, WRITE, ("1.0.1", "Sets the string values of keys."), mset)
         .with_keys(KeyArguments::PAIRS),
     STRINGS
-        .row(
+        .command(
             "msetnx",
             -3,
             WRITE,
@@ -166,7 +167,7 @@ fn set(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let expiry_ms = options.expiry.at_ms(call)?;
     let value = call.argument(2);
     let (database, context) = call.locks.database(call.database, key);
-    if options.is_plain() {
+    if options.has_no_options() {
         database.put_string(key, value, None, context);
         call.reply.ok();
         return Ok(());
@@ -176,9 +177,9 @@ fn set(call: &mut Call<'_, '_>) -> Result<(), Error> {
         write_string(current, &mut call.reply)?;
     }
     let is_met = options.condition.is_met(current)?;
-    let kept_ms = current.and_then(KeyRecord::expiry_ms).filter(|_| options.keeps_expiry);
+    let kept_expiry_ms = current.and_then(KeyRecord::expiry_ms).filter(|_| options.keeps_expiry);
     if is_met {
-        put_or_remove(database, key, value, expiry_ms.or(kept_ms), context);
+        put_or_remove(database, key, value, expiry_ms.or(kept_expiry_ms), context);
     }
     if !options.returns_old {
         if is_met { call.reply.ok() } else { call.reply.null() }
@@ -244,10 +245,10 @@ fn getex(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (database, context) = call.locks.database(call.database, key);
     let current = database.get(key, context);
     write_string(current, &mut call.reply)?;
-    let Some(old_ms) = current.map(KeyRecord::expiry_ms) else { return Ok(()) };
+    let Some(old_expiry_ms) = current.map(KeyRecord::expiry_ms) else { return Ok(()) };
     // An invalid time is not an error if the key does not exist.
     match expiry? {
-        None if options.is_persistent && old_ms.is_some() => {
+        None if options.is_persistent && old_expiry_ms.is_some() => {
             database.set_expiry(key, None, context);
         }
         None => {}
@@ -276,7 +277,7 @@ fn append(call: &mut Call<'_, '_>) -> Result<(), Error> {
     if old_bytes + addition.len() > STRING_MAX_BYTES {
         return Err(TOO_LONG);
     }
-    call.limit.check_bytes(database.change_bytes(key, old_bytes + addition.len()))?;
+    call.work_limit.check_bytes(database.change_work_bytes(key, old_bytes + addition.len()))?;
     let length = database.change_string(key, context, |bytes| {
         bytes.extend_from_slice(addition);
         bytes.len()
@@ -319,15 +320,16 @@ fn add_float(call: &mut Call<'_, '_>) -> Result<(), Error> {
 }
 
 fn mget(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    let before = call.reply.output.bytes.len();
+    let bytes_before = call.reply.output.bytes.len();
     call.reply.array(call.arguments.len() - 1);
-    for (place, bytes) in call.arguments.from(1).enumerate() {
-        let hash = call.locks.hash(place).unwrap_or_else(|| call.locks.store().key(bytes).hash);
+    for (key_index, bytes) in call.arguments.from(1).enumerate() {
+        let hash = call.locks.key_hash(key_index);
+        let hash = hash.unwrap_or_else(|| call.locks.store().key(bytes).hash);
         let key = Key { bytes, hash };
         let (database, context) = call.locks.database(call.database, key);
         let record = database.get(key, context).filter(|record| record.bytes().is_some());
         write_string(record, &mut call.reply)?;
-        call.limit.check_bytes(call.reply.output.bytes.len().saturating_sub(before))?;
+        call.work_limit.check_bytes(call.reply.output.bytes.len().saturating_sub(bytes_before))?;
     }
     Ok(())
 }

@@ -272,7 +272,7 @@ impl Database {
 
     /// Returns the work of changing the string of a key, in bytes. The string has at least
     /// `bytes_min` bytes afterwards.
-    pub(crate) fn change_bytes(&self, key: Key<'_>, bytes_min: usize) -> usize {
+    pub(crate) fn change_work_bytes(&self, key: Key<'_>, bytes_min: usize) -> usize {
         let (copied, existing) = self.copied_bytes(key);
         copied + bytes_min.saturating_sub(existing)
     }

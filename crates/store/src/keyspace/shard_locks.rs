@@ -123,8 +123,8 @@ impl<'s> Locks<'s> {
 
     /// Returns the hash of a key by its index among those of the command, if it is known.
     #[inline]
-    pub(crate) fn hash(&self, place: usize) -> Option<u64> {
-        self.many.as_ref()?.hashes.get(place).copied()
+    pub(crate) fn key_hash(&self, key_index: usize) -> Option<u64> {
+        self.many.as_ref()?.hashes.get(key_index).copied()
     }
 
     /// Locks shards for a job. The thread waits for other jobs.

@@ -195,7 +195,7 @@ pub(super) fn read_and_change(call: &mut Call<'_, '_>) -> Result<(), Error> {
     };
     let key = call.key(1);
     let (database, context) = call.locks.database(call.database, key);
-    call.limit.check_bytes(database.change_bytes(key, bytes_min))?;
+    call.work_limit.check_bytes(database.change_work_bytes(key, bytes_min))?;
     let reply = &mut call.reply;
     database.change_string(key, context, |bytes| {
         if bytes.len() < bytes_min {

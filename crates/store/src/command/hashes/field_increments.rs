@@ -31,7 +31,7 @@ pub(super) fn hincrbyfloat(call: &mut Call<'_, '_>) -> Result<(), Error> {
     if !by.is_finite() {
         return Err(Error::constant("ERR value is NaN or Infinity"));
     }
-    let (name, limit) = (call.argument(2), call.limit);
+    let (name, limit) = (call.argument(2), call.work_limit);
     let sum = upsert(call, |hash, context| {
         let old = hash.get(name, context);
         if let Err(error) = limit.check_bytes(old.map_or(0, |field| field.value.len())) {

@@ -31,7 +31,7 @@ pub(super) fn hrandfield(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let mut written = 0;
     if let Some(hash) = hash {
         let (work, size) = (count.work(hash.work()), (hash.work(), hash.memory_bytes()));
-        call.limit.check_part(work, size)?;
+        call.work_limit.check_part(work, size)?;
         let reply = &mut call.reply;
         choose(hash, count, context, |field| written += write(field, has_values, reply));
     }

@@ -73,7 +73,7 @@ fn write_values(
 pub(super) fn hgetdel(call: &mut Call<'_, '_>) -> Result<(), Error> {
     read(call.locks, call.database, call.key(1))?;
     let fields = parse_fields(call, 2, NOT_POSITIVE)?;
-    let (arguments, limit) = (call.arguments, call.limit);
+    let (arguments, limit) = (call.arguments, call.work_limit);
     let (hash, context) = read(call.locks, call.database, call.key(1))?;
     check_values((hash, context), arguments, fields.clone(), limit)?;
     call.reply.array(fields.len());
@@ -100,7 +100,7 @@ pub(super) fn hgetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
     };
     let fields = parse_fields(call, at, NOT_POSITIVE)?;
     let (hash, context) = read(call.locks, call.database, call.key(1))?;
-    check_values((hash, context), call.arguments, fields.clone(), call.limit)?;
+    check_values((hash, context), call.arguments, fields.clone(), call.work_limit)?;
     write_values(hash, (&mut call.reply, call.arguments), fields.clone(), context);
     let new_ms = match expiry {
         NewExpiry::Unchanged => return Ok(()),

@@ -52,7 +52,7 @@ pub(super) fn pop(call: &mut Call<'_, '_>, end: ListEnd) -> Result<(), Error> {
     let key = call.key(1);
     let count = call.arguments.get(2).map(parse_count).transpose()?;
     let (database, context) = call.locks.database(call.database, key);
-    let (limit, reply) = (call.limit, &mut call.reply);
+    let (limit, reply) = (call.work_limit, &mut call.reply);
     let popped = database.change_collection(key, context, |list: &mut ListValue, context| {
         if let Some(count) = count {
             return pop_many(list, (end, count), limit, reply, context);

@@ -26,7 +26,7 @@ pub(super) fn srandmember(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let mark = reply.begin();
     let mut written = 0;
     if let Some(set) = set {
-        call.limit.check_part(count.work(set.len()), (set.len(), set.memory_bytes()))?;
+        call.work_limit.check_part(count.work(set.len()), (set.len(), set.memory_bytes()))?;
         choose(set, count, context, |member| {
             member.write(reply);
             written += 1;
@@ -50,7 +50,7 @@ pub(super) fn spop(call: &mut Call<'_, '_>) -> Result<(), Error> {
     };
     let (key, reply) = (call.key(1), &mut call.reply);
     let (database, context) = call.locks.database(call.database, key);
-    let (mark, limit) = (reply.begin(), call.limit);
+    let (mark, limit) = (reply.begin(), call.work_limit);
     let popped = database.change_collection(key, context, |set: &mut Set, context| {
         let mut popped: Vec<Box<[u8]>> = Vec::new();
         let chosen = RandomCount::Different(count.unwrap_or(1));

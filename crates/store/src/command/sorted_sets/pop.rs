@@ -75,7 +75,7 @@ pub(super) fn pop(call: &mut Call<'_, '_>, order: Order) -> Result<(), Error> {
     let key = call.key(1);
     let count = call.arguments.get(2).map(parse_count).transpose()?;
     let (database, context) = call.locks.database(call.database, key);
-    let (limit, reply) = (call.limit, &mut call.reply);
+    let (limit, reply) = (call.work_limit, &mut call.reply);
     let popped =
         database.change_collection(key, context, |set: &mut SortedSet, _| match count {
             None => pop_many(set, (order, 1), limit, reply, write_flat),

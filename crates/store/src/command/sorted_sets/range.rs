@@ -102,7 +102,7 @@ fn write_range(call: &mut Call<'_, '_>, query: RangeQuery<'_>) -> Result<(), Err
     };
     let ranks = query.ranks(set);
     let count = ranks.len();
-    call.limit.check_part(count, (set.len(), set.memory_bytes()))?;
+    call.work_limit.check_part(count, (set.len(), set.memory_bytes()))?;
     match query.order {
         Order::Ascending => {
             write_members(&mut call.reply, set.range(ranks), count, query.with_scores);
@@ -122,7 +122,7 @@ pub(super) fn store(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let mut stored = SortedSet::default();
     if let Some(set) = database.collection::<SortedSet>(source, context)? {
         let ranks = query.ranks(set);
-        call.limit.check_part(ranks.len(), (set.len(), set.memory_bytes()))?;
+        call.work_limit.check_part(ranks.len(), (set.len(), set.memory_bytes()))?;
         for (member, score) in set.range(ranks) {
             stored.set_score(member, score, context.hasher);
         }
@@ -159,7 +159,7 @@ pub(super) fn remove(call: &mut Call<'_, '_>, kind: BoundKind) -> Result<(), Err
     let bounds = Bounds::parse(kind, call.argument(2), call.argument(3))?;
     let key = call.key(1);
     let (database, context) = call.locks.database(call.database, key);
-    let limit = call.limit;
+    let limit = call.work_limit;
     let remove = |set: &mut SortedSet, _: &mut ShardContext| {
         let ranks = bounds.ranks(set, Order::Ascending);
         if let Err(error) = limit.check_part(ranks.len(), (set.len(), set.memory_bytes())) {

@@ -127,7 +127,7 @@ pub(super) fn random(call: &mut Call<'_, '_>) -> Result<(), Error> {
         call.reply.bulk_or_null(member.map(|(member, _)| member));
         return Ok(());
     };
-    call.limit.check_part(count.work(len), (len, set.memory_bytes()))?;
+    call.work_limit.check_part(count.work(len), (len, set.memory_bytes()))?;
     match count {
         RandomCount::Different(count) if count >= len => {
             write_members(&mut call.reply, set.iter(), len, with_scores);

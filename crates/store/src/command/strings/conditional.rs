@@ -13,7 +13,7 @@ const NO_KEY_COUNT: Error = Error::constant("ERR invalid numkeys value");
 
 pub(in crate::command) const COMMANDS: &[CommandSpec] = &[
     STRINGS
-        .row(
+        .command(
             "msetex",
             -4,
             WRITE,
@@ -21,7 +21,7 @@ pub(in crate::command) const COMMANDS: &[CommandSpec] = &[
             msetex,
         )
         .with_keys(KeyArguments::Found(|arguments| Ok(pairs(arguments)?.collect()))),
-    STRINGS.row(
+    STRINGS.command(
         "delifeq",
         3,
         Flags::WRITE.and(Flags::FAST),

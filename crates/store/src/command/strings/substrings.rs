@@ -10,15 +10,21 @@ use crate::limits::STRING_MAX_BYTES;
 const OFFSET_OUT_OF_RANGE: Error = Error::constant("ERR offset is out of range");
 
 pub(in crate::command) const COMMANDS: &[CommandSpec] = &[
-    STRINGS.row("setrange", 4, WRITE, ("2.2.0", "Overwrites a part of a string."), set_range),
-    STRINGS.row(
+    STRINGS.command("setrange", 4, WRITE, ("2.2.0", "Overwrites a part of a string."), set_range),
+    STRINGS.command(
         "getrange",
         4,
         Flags::READ_ONLY,
         ("2.4.0", "Returns a part of a string."),
         get_range,
     ),
-    STRINGS.row("substr", 4, Flags::READ_ONLY, ("1.0.0", "Returns a part of a string."), get_range),
+    STRINGS.command(
+        "substr",
+        4,
+        Flags::READ_ONLY,
+        ("1.0.0", "Returns a part of a string."),
+        get_range,
+    ),
 ];
 
 fn set_range(call: &mut Call<'_, '_>) -> Result<(), Error> {
@@ -36,7 +42,7 @@ fn set_range(call: &mut Call<'_, '_>) -> Result<(), Error> {
         database.string(key, context)?;
         return Err(TOO_LONG);
     }
-    call.limit.check_bytes(database.change_bytes(key, end))?;
+    call.work_limit.check_bytes(database.change_work_bytes(key, end))?;
     let length = database.change_string(key, context, |bytes| {
         if bytes.len() < end {
             bytes.resize(end, 0);
@@ -54,7 +60,7 @@ fn get_range(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let bytes = database.string(key, context)?.unwrap_or_default();
     let range = byte_range(start, stop, bytes.len());
     let range = if is_reversed(start, stop) { 0..0 } else { range };
-    call.limit.check_bytes(range.len())?;
+    call.work_limit.check_bytes(range.len())?;
     call.reply.bulk(bytes.get(range).unwrap_or_default());
     Ok(())
 }
