@@ -465,7 +465,7 @@ impl Store {
     /// Drops replies. Large strings are freed by [`Self::free_garbage`]. The memory of a reply of
     /// usual size is kept.
     pub fn discard_output(&self, output: &mut ReplyOutput) {
-        for string in output.take_shared() {
+        for string in output.take_shared_strings() {
             self.discard_string(&mut { string });
         }
         if output.bytes.capacity() >= LONG_STRING_MIN_BYTES {

@@ -18,7 +18,7 @@ pub struct ReplyOutput {
 #[derive(Debug)]
 struct SharedString {
     /// The number of bytes that come before the string.
-    at: usize,
+    position: usize,
     string: Arc<Vec<u8>>,
 }
 
@@ -55,11 +55,11 @@ impl ReplyOutput {
     pub fn parts(&self) -> impl Iterator<Item = OutputPart<'_>> {
         let mut from = 0;
         let before = self.shared.iter().flat_map(move |shared| {
-            let bytes = &self.bytes[from..shared.at];
-            from = shared.at;
+            let bytes = &self.bytes[from..shared.position];
+            from = shared.position;
             [OutputPart::Bytes(bytes), OutputPart::Shared(&shared.string)]
         });
-        let last = self.shared.last().map_or(0, |shared| shared.at);
+        let last = self.shared.last().map_or(0, |shared| shared.position);
         let parts = before.chain([OutputPart::Bytes(&self.bytes[last..])]);
         parts.filter(|part| !matches!(part, OutputPart::Bytes([])))
     }
@@ -73,16 +73,17 @@ impl ReplyOutput {
     }
 
     /// Removes and returns the shared strings.
-    pub(crate) fn take_shared(&mut self) -> impl Iterator<Item = Arc<Vec<u8>>> {
+    pub(crate) fn take_shared_strings(&mut self) -> impl Iterator<Item = Arc<Vec<u8>>> {
         std::mem::take(&mut self.shared).into_iter().map(|shared| shared.string)
     }
 
     /// Adds the parts of another output.
     pub fn append(&mut self, other: Self) {
-        let before = self.bytes.len();
+        let bytes_before = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
         let moved = other.shared.into_iter();
-        self.shared.extend(moved.map(|it| SharedString { at: before + it.at, ..it }));
+        self.shared
+            .extend(moved.map(|it| SharedString { position: bytes_before + it.position, ..it }));
     }
 
     /// Returns all bytes that are not shared, and the parts in the order in which they are sent.
@@ -90,10 +91,10 @@ impl ReplyOutput {
     pub fn into_parts(self) -> (Vec<u8>, Vec<OwnedOutputPart>) {
         let mut parts = Vec::new();
         let mut from = 0;
-        for SharedString { at, string } in self.shared {
-            parts.push(OwnedOutputPart::Bytes(from..at));
+        for SharedString { position, string } in self.shared {
+            parts.push(OwnedOutputPart::Bytes(from..position));
             parts.push(OwnedOutputPart::Shared(string));
-            from = at;
+            from = position;
         }
         parts.push(OwnedOutputPart::Bytes(from..self.bytes.len()));
         parts.retain(|part| !matches!(part, OwnedOutputPart::Bytes(range) if range.is_empty()));
@@ -101,18 +102,19 @@ impl ReplyOutput {
     }
 
     /// Adds the bytes of a string, which are shared if it is long.
-    pub(crate) fn string(&mut self, string: &Arc<Vec<u8>>) {
+    pub(crate) fn push_string(&mut self, string: &Arc<Vec<u8>>) {
         if string.len() < SHARED_MIN_BYTES {
             self.bytes.extend_from_slice(string);
         } else {
-            self.shared.push(SharedString { at: self.bytes.len(), string: Arc::clone(string) });
+            self.shared
+                .push(SharedString { position: self.bytes.len(), string: Arc::clone(string) });
         }
     }
 
     /// Returns the shared string with a number, if it comes directly after the first `at` bytes.
-    pub(crate) fn shared_at(&self, number: usize, at: usize) -> Option<&Arc<Vec<u8>>> {
-        let shared = self.shared.get(number)?;
-        (shared.at == at).then_some(&shared.string)
+    pub(crate) fn shared_string_at(&self, index: usize, position: usize) -> Option<&Arc<Vec<u8>>> {
+        let shared = self.shared.get(index)?;
+        (shared.position == position).then_some(&shared.string)
     }
 
     /// Returns a mark of the current end of the output.
@@ -127,11 +129,11 @@ impl ReplyOutput {
     }
 
     /// Moves the bytes from `from` on to the mark, where they are inserted.
-    pub(crate) fn move_to_mark(&mut self, mark: OutputMark, from: usize) {
+    pub(crate) fn move_tail_to_mark(&mut self, mark: OutputMark, from: usize) {
         let count = self.bytes.len() - from;
         self.bytes[mark.bytes..].rotate_right(count);
         for shared in &mut self.shared[mark.shared..] {
-            shared.at += count;
+            shared.position += count;
         }
     }
 }

@@ -7,7 +7,7 @@ mod expiry_index;
 mod table_form;
 
 use compact::CompactFields;
-use table_form::{FieldEntry, FullFields};
+use table_form::{FieldEntry, TableFields};
 
 use super::hash_field_encoding::EncodedField;
 use super::{Collection, StoreValue};
@@ -27,7 +27,7 @@ const COMPACT_TEXT_MAX_BYTES: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) enum Hash {
     Compact(CompactHash),
-    Full(FullHash),
+    Table(TableHash),
 }
 
 /// A small hash.
@@ -36,9 +36,9 @@ pub(crate) struct CompactHash(CompactFields);
 
 /// A large hash.
 #[derive(Clone, Debug)]
-pub(crate) struct FullHash(Box<FullFields>);
+pub(crate) struct TableHash(Box<TableFields>);
 
-use Hash::{Compact, Full};
+use Hash::{Compact, Table};
 
 impl Default for Hash {
     fn default() -> Self {
@@ -51,7 +51,7 @@ impl Hash {
     pub(crate) fn prefetch(&self) {
         match self {
             Compact(CompactHash(fields)) => fields.prefetch(),
-            Full(FullHash(fields)) => prefetch_two(&**fields),
+            Table(TableHash(fields)) => prefetch_two(&**fields),
         }
     }
 
@@ -63,8 +63,10 @@ impl Hash {
                 fields.iter().filter(|field| !field.has_expired(context.now_ms)).count()
             }
             Compact(CompactHash(fields)) => fields.len(),
-            Full(FullHash(fields)) if is_due => fields.len() - fields.expired(context.now_ms),
-            Full(FullHash(fields)) => fields.len(),
+            Table(TableHash(fields)) if is_due => {
+                fields.len() - fields.expired_count(context.now_ms)
+            }
+            Table(TableHash(fields)) => fields.len(),
         }
     }
 
@@ -75,26 +77,26 @@ impl Hash {
         }
         match self {
             Compact(CompactHash(fields)) => fields.iter().all(|field| field.has_expired(now_ms)),
-            Full(FullHash(fields)) => fields.have_expired(now_ms),
+            Table(TableHash(fields)) => fields.have_all_expired(now_ms),
         }
     }
 
     pub(crate) fn get(&self, name: &[u8], context: &ShardContext) -> Option<EncodedField<'_>> {
         let field = match self {
             Compact(CompactHash(fields)) => fields.get(name),
-            Full(FullHash(fields)) => fields.get(name),
+            Table(TableHash(fields)) => fields.get(name),
         };
         field.filter(|field| !field.has_expired(context.now_ms))
     }
 
     /// Returns all fields.
     pub(crate) fn fields(&self, now_ms: u64) -> impl Iterator<Item = EncodedField<'_>> {
-        let (compact, full) = match self {
+        let (compact, table) = match self {
             Compact(CompactHash(fields)) => (Some(fields.iter()), None),
-            Full(FullHash(fields)) => (None, Some(fields.table().iter())),
+            Table(TableHash(fields)) => (None, Some(fields.table().iter())),
         };
-        let full = full.into_iter().flatten().map(|entry| entry.field());
-        let fields = compact.into_iter().flatten().chain(full);
+        let table = table.into_iter().flatten().map(|entry| entry.field());
+        let fields = compact.into_iter().flatten().chain(table);
         fields.filter(move |field| !field.has_expired(now_ms))
     }
 
@@ -105,38 +107,38 @@ impl Hash {
             let has_space =
                 || fields.len() < COMPACT_FIELDS_MAX || fields.get(field.name).is_some();
             if !is_short || !has_space() {
-                self.make_full(context);
+                self.convert_to_table(context);
             }
         }
-        let old = match self {
+        let replaced = match self {
             Compact(CompactHash(fields)) => fields.put(field),
-            Full(FullHash(fields)) => fields.put(field),
+            Table(TableHash(fields)) => fields.put(field),
         };
-        !existed(old, context.now_ms)
+        !replaced.is_some_and(|field| field.existed(context.now_ms))
     }
 
-    fn make_full(&mut self, context: &ShardContext) {
-        let mut full = FullFields::new(context.hasher);
+    fn convert_to_table(&mut self, context: &ShardContext) {
+        let mut table = TableFields::new(context.hasher);
         for field in self.fields(context.now_ms) {
-            full.put(field);
+            table.put(field);
         }
-        *self = Full(FullHash(Box::new(full)));
+        *self = Table(TableHash(Box::new(table)));
     }
 
     /// Removes a field. Returns whether it existed.
     pub(crate) fn remove(&mut self, name: &[u8], context: &ShardContext) -> bool {
-        let old = match self {
+        let removed = match self {
             Compact(CompactHash(fields)) => fields.remove(name),
-            Full(FullHash(fields)) => fields.remove(name),
+            Table(TableHash(fields)) => fields.remove(name),
         };
-        existed(old, context.now_ms)
+        removed.is_some_and(|field| field.existed(context.now_ms))
     }
 
     /// Returns a time before which no field expires, or `None` if no field expires at all.
     pub(crate) fn earliest_expiry_ms(&self) -> Option<u64> {
         match self {
             Compact(CompactHash(fields)) => fields.earliest_expiry_ms(),
-            Full(FullHash(fields)) => fields.earliest_expiry_ms(),
+            Table(TableHash(fields)) => fields.earliest_expiry_ms(),
         }
     }
 
@@ -148,7 +150,7 @@ impl Hash {
         }
         match self {
             Compact(CompactHash(fields)) => fields.remove_expired(context.now_ms),
-            Full(FullHash(fields)) => fields.remove_expired(context.now_ms, count),
+            Table(TableHash(fields)) => fields.remove_expired(context.now_ms, count),
         }
     }
 
@@ -171,10 +173,10 @@ impl Hash {
                 fields.iter().for_each(visit);
                 None
             }
-            Full(_) if start >> POSITION_BITS != 0 => None,
-            Full(FullHash(fields)) => {
+            Table(_) if start >> POSITION_BITS != 0 => None,
+            Table(TableHash(fields)) => {
                 let visit = |entry: &'h FieldEntry| visit(entry.field());
-                fields.table().visit_from(start, count, fields.hash_of(), visit)
+                fields.table().visit_from(start, count, fields.entry_hasher(), visit)
             }
         }
     }
@@ -183,8 +185,8 @@ impl Hash {
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Compact(CompactHash(fields)) => fields.memory_bytes(),
-            Full(FullHash(fields)) => {
-                allocated_bytes(size_of::<FullFields>()) + fields.memory_bytes()
+            Table(TableHash(fields)) => {
+                allocated_bytes(size_of::<TableFields>()) + fields.memory_bytes()
             }
         }
     }
@@ -193,7 +195,7 @@ impl Hash {
     pub(crate) fn parts(&self) -> usize {
         match self {
             Compact(_) => 1,
-            Full(FullHash(fields)) => fields.len(),
+            Table(TableHash(fields)) => fields.len(),
         }
     }
 
@@ -201,7 +203,7 @@ impl Hash {
     pub(crate) fn work(&self) -> usize {
         match self {
             Compact(CompactHash(fields)) => fields.len(),
-            Full(FullHash(fields)) => fields.len(),
+            Table(TableHash(fields)) => fields.len(),
         }
     }
 
@@ -209,14 +211,22 @@ impl Hash {
     pub(crate) fn encoding(&self) -> &'static str {
         match self {
             Compact(_) => "listpack",
-            Full(_) => "hashtable",
+            Table(_) => "hashtable",
         }
     }
 }
 
-/// Returns whether a field existed and had not expired.
-fn existed(expiry_ms: Option<Option<u64>>, now_ms: u64) -> bool {
-    expiry_ms.is_some_and(|expiry_ms| expiry_ms.is_none_or(|at| at > now_ms))
+/// A field that a change has replaced or removed.
+#[derive(Clone, Copy, Debug)]
+struct PreviousField {
+    expiry_ms: Option<u64>,
+}
+
+impl PreviousField {
+    /// Returns whether the field had not expired before the change.
+    fn existed(self, now_ms: u64) -> bool {
+        self.expiry_ms.is_none_or(|at| at > now_ms)
+    }
 }
 
 impl RandomElements for Hash {
@@ -231,7 +241,7 @@ impl RandomElements for Hash {
     }
 
     fn random(&self, context: &mut ShardContext) -> Option<EncodedField<'_>> {
-        let Full(FullHash(fields)) = self else { return None };
+        let Table(TableHash(fields)) = self else { return None };
         let entry = fields.table().random(|| context.random())?;
         Some(entry.field()).filter(|field| !field.has_expired(context.now_ms))
     }
@@ -263,7 +273,7 @@ impl Collection for Hash {
     fn is_empty(&self) -> bool {
         match self {
             Compact(CompactHash(fields)) => fields.len() == 0,
-            Full(FullHash(fields)) => fields.len() == 0,
+            Table(TableHash(fields)) => fields.len() == 0,
         }
     }
 }
