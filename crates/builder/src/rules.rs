@@ -57,7 +57,7 @@ pub(crate) use redirect_loops::leads_to_itself;
 pub(crate) use site_paths::SitePaths;
 pub use source_lines::RuleError;
 
-pub use rules_files::in_place;
+pub use rules_files::path_on_disk;
 
 use compile_redirects::{is_of_folder, of_whole_folders};
 use headers::{FieldRule, HeaderChange};

@@ -217,7 +217,7 @@ pub(super) fn left_out(error: RuleError) -> Warning {
 }
 
 /// Returns a path that no message shows as if it were below the source: `rules` becomes `./rules`.
-/// The way back is [`in_place`].
+/// The way back is [`path_on_disk`].
 fn told_apart(path: &Path) -> PathBuf {
     match path.components().next() {
         Some(Component::Normal(_)) => Path::new(".").join(path),
@@ -227,7 +227,7 @@ fn told_apart(path: &Path) -> PathBuf {
 
 /// Returns where the file of a [`FileProblem`], [`RuleError`] or [`Warning`] of a build of `source`
 /// lies.
-pub fn in_place(source: &Path, told: &Path) -> PathBuf {
+pub fn path_on_disk(source: &Path, told: &Path) -> PathBuf {
     match told.components().next() {
         Some(Component::Normal(_)) => source.join(told),
         _ => told.to_owned(),
@@ -277,9 +277,9 @@ mod tests {
             ("../rules", "../rules"),
             ("/etc/rules", "/etc/rules"),
         ] {
-            assert_eq!(in_place(source, &told_apart(Path::new(named))), Path::new(same));
+            assert_eq!(path_on_disk(source, &told_apart(Path::new(named))), Path::new(same));
         }
-        assert_eq!(in_place(source, Path::new("b/_redirects")), Path::new("site/b/_redirects"));
+        assert_eq!(path_on_disk(source, Path::new("b/_redirects")), Path::new("site/b/_redirects"));
     }
 
     /// An editor renames a new file over the old one, which the walk has left out of the site.

@@ -279,16 +279,16 @@ impl Loader {
     pub(crate) fn shown(&self, failure: &Failure, meanwhile: Meanwhile) -> Option<LoadFailure> {
         let is_of_site = match failure {
             Failure::Failed(_)
-            | Failure::Problems(_)
-            | Failure::UnreadRules(_)
-            | Failure::Rules(_)
-            | Failure::Code(_) => true,
+            | Failure::UnusableFiles(_)
+            | Failure::UnreadableRules(_)
+            | Failure::InvalidRules(_)
+            | Failure::InvalidCode(_) => true,
             Failure::Usage(_)
-            | Failure::Faults(_)
-            | Failure::OfSite(..)
-            | Failure::Several(_)
-            | Failure::Told
-            | Failure::ToldUsage
+            | Failure::ConfigFaults(_)
+            | Failure::InSite(..)
+            | Failure::SeveralSites(_)
+            | Failure::AlreadyReported
+            | Failure::AlreadyReportedConfig
             | Failure::ReaderGone => false,
         };
         if !self.lua.shows_errors || !is_of_site {
@@ -381,8 +381,8 @@ impl Loader {
 impl Loader {
     /// Returns a failed load with the names of its files as they lie on the disk, and with the
     /// first host of the site, if it has hosts of its own.
-    pub(crate) fn of_site(&self, failure: Failure) -> Failure {
-        failure.of_site(self.source.path(), self.host())
+    pub(crate) fn with_site(&self, failure: Failure) -> Failure {
+        failure.with_site(self.source.path(), self.host())
     }
 
     /// Returns the host that distinguishes the site from others of the same server; `None` if it is
