@@ -276,8 +276,8 @@ pub(crate) fn as_new_field_rule<R>(
         .iter()
         .filter(|change| !is_of_file(change))
         .map(|change| match change {
-            HeaderChange::Give { name, value } => (name.as_str(), Some(rule.pattern.parts(value))),
-            HeaderChange::Take { name } => (name.as_str(), None),
+            HeaderChange::Set { name, value } => (name.as_str(), Some(rule.pattern.parts(value))),
+            HeaderChange::Remove { name } => (name.as_str(), None),
         })
         .collect();
     let changes: Vec<NewFieldChange<'_>> = changes

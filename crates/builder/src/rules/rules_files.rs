@@ -171,7 +171,7 @@ impl<'s> RulesCollector<'s> {
     fn take_fields(&mut self, file: &Path, text: &[u8]) {
         let (found, errors) = headers::parse_lines(file, text);
         self.errors.extend(errors);
-        let FieldRules { rules, elsewhere, empty } = found;
+        let FieldRules { rules, other_hosts, empty } = found;
         let repeated: Vec<(usize, RuleWarning)> = headers::second_values(&rules);
         let fitted = self.patterns <= RULES_MAX;
         self.patterns += rules.len() + empty.len();
@@ -183,10 +183,10 @@ impl<'s> RulesCollector<'s> {
             let file = PathBuf::from(file);
             Warning::Rule { file, line, column: 1, kind }
         };
-        let elsewhere = elsewhere.iter().map(|&line| warning(line, RuleWarning::OtherHost));
+        let other_hosts = other_hosts.iter().map(|&line| warning(line, RuleWarning::OtherHost));
         let empty = empty.iter().map(|&line| warning(line, RuleWarning::NoFields));
         let repeated = repeated.into_iter().map(|(line, kind)| warning(line, kind));
-        self.rules.warnings.extend(elsewhere.chain(empty).chain(repeated));
+        self.rules.warnings.extend(other_hosts.chain(empty).chain(repeated));
     }
 
     fn redirects(&mut self, file: &Path, folder: &[u8], text: &[u8]) -> Vec<Redirect> {
