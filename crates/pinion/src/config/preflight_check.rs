@@ -439,7 +439,7 @@ fn leaves_something(
     add: &mut impl FnMut(TextPlace, String),
 ) {
     // An archive that cannot be opened is reported when its content is checked.
-    if site.planned.settings.mounts.has_fallback()
+    if site.planned.settings.mounts.has_root_mount()
         && let Ok(file) = ArchiveFile::open(archive)
         && let Err(failure) = catch_all_rule::check(&file.view(), archive)
     {

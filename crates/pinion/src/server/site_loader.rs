@@ -207,7 +207,7 @@ impl Loader {
         }
         let shown = self.source.path().display();
         let generation = Generation::new(mapping).map_err(|error| anyhow!("{shown}: {error}"))?;
-        if self.mounts.has_fallback()
+        if self.mounts.has_root_mount()
             && let Some(path) = self.source.file()
             && !matches!(self.source, ServedSource::Script(_))
         {
@@ -411,7 +411,7 @@ impl Loader {
         // If a site has lost its last file, the report of the reload says so.
         let is_first = self.guard.get().is_none();
         let warnings = summary.warnings.iter();
-        let may_be_empty = !is_first || self.mounts.has_fallback();
+        let may_be_empty = !is_first || self.mounts.has_root_mount();
         let warnings = warnings.filter(|warning| !may_be_empty || **warning != Warning::NoFiles);
         // They may be for the files of a live folder outside of the site.
         let has_live = !self.live.is_empty();
