@@ -219,7 +219,7 @@ pub const STORE_KEPT_MAX: usize = 1000;
 pub const CACHED_MEMORY_PARTS: usize = 2;
 
 /// Most bytes of content as one string, however much a handler requests: half of the memory of a
-/// request, because they are there twice for a moment.
+/// request, because they exist twice while the string is copied.
 pub const CONTENT_TEXT_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How many bytes more than its limit a request may announce in one chunk (HTTP/1.1) before the

@@ -1,4 +1,5 @@
-//! The most memory that scripts take, beside the engine: their VMs, and data outside of them.
+//! An upper bound of the memory of scripts: their VMs, and their data outside of the VMs. The
+//! memory of the engine is not included.
 
 use pinion_client::memory_footprint::BROTLI_DECODER_BYTES;
 use pinion_jobs::limits::FILE_READ_MAX_BYTES;
@@ -10,33 +11,35 @@ use crate::script_memory::ScriptMemory;
 use crate::script_quotas::Allowance;
 use crate::task::TASK_BYTES;
 
-/// The most memory that the scripts of all sites take in all workers, as long as none of them is
-/// replaced. Everything is in bytes, and 0 without scripts.
+/// The most memory that the scripts of all sites take in all workers, as long as no reload replaces
+/// a script: during a reload both versions exist. All parts are in bytes, and 0 without scripts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScriptFootprint {
     /// The memory that VMs count of their values: one VM of each script in each worker.
     pub vm_bytes: u64,
     /// The overhead of the allocator for these values.
     pub vm_allocator_overhead_bytes: u64,
-    /// The tables of tasks beside the VMs.
+    /// The tables of tasks, which are outside of the VMs.
     pub task_bytes: u64,
     /// Values that are kept across reloads.
     pub kept_bytes: u64,
-    /// Content of requests, with one text of it that is there twice for a moment.
+    /// Request bodies. A body that becomes one string of Lua exists twice while it is copied, so
+    /// the largest such string is counted twice.
     pub content_bytes: u64,
-    /// Requests to other servers, beside those that have a connection.
+    /// Requests to other servers that have not ended: waiting requests, unread responses, the
+    /// bodies that are sent, and decoders for brotli. Connections are not included.
     pub fetch_bytes: u64,
-    /// Jobs that wait, their results, and the data that each thread reads.
+    /// The arguments of queued jobs, the results of jobs, and the data that each thread reads.
     pub job_bytes: u64,
-    /// Messages that wait, and commands of the store.
+    /// Messages that wait to be delivered, and commands of the store.
     pub message_bytes: u64,
-    /// The memory in which each thread hashes passwords. It is mapped directly, and lies in no
+    /// The memory in which each thread hashes passwords. It is mapped directly and is not part of a
     /// heap.
     pub password_bytes: u64,
 }
 
 impl ScriptFootprint {
-    /// Computes the memory for the scripts of these sites in so many workers.
+    /// Computes the memory of these scripts. Each of the `workers` runs all of them.
     #[must_use]
     pub fn new(workers: usize, scripts: &[Allowance], memory: &ScriptMemory) -> Self {
         if scripts.is_empty() {
@@ -47,15 +50,16 @@ impl ScriptFootprint {
             vm_bytes += script.vm_memory_bytes;
             largest_request_bytes = largest_request_bytes.max(script.memory_bytes);
         }
-        // One text can take as much as requests may keep without the reserve of small ones.
+        // One string can be as large as all content that large requests may keep: the memory of
+        // content without the part that is reserved for small requests.
         let large_content_bytes =
             memory.content_bytes - memory.content_bytes / CONTENT_RESERVE_DIVISOR;
         let content_bytes =
             memory.content_bytes + large_content_bytes.min(CONTENT_TEXT_MAX_BYTES as usize);
         let brotli_bytes = memory.brotli_decoders * BROTLI_DECODER_BYTES;
         let jobs = &memory.jobs;
-        // A text that is larger than the limit of waiting data has room while no other waits. A
-        // script cannot make a text that is larger than the memory of its request.
+        // A job whose arguments alone exceed the limit of queued arguments is accepted while no
+        // other job is queued. They are at most as long as the memory of a request.
         let waiting_bytes = jobs.waiting_bytes.max(largest_request_bytes);
         let read_bytes =
             jobs.file_threads * largest_request_bytes.min(FILE_READ_MAX_BYTES as usize);
@@ -89,7 +93,8 @@ impl ScriptFootprint {
 mod tests {
     use super::*;
 
-    /// What is larger than a queue has room while nothing else waits in it.
+    /// A job whose arguments exceed the limit of queued arguments is accepted while the queue is
+    /// empty.
     #[test]
     fn the_largest_string_of_a_request_may_wait_and_be_read() {
         let small = ScriptMemory::scaled(0);

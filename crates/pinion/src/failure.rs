@@ -1,5 +1,8 @@
-//! The reasons why a verb did not succeed, and the exit code of each: 1 the work failed, 2 the
-//! command line or configuration is wrong. Every reason is reported in one line with the advice.
+//! The results of verbs that did not succeed, and their exit codes: 1 if the work failed, 2 if the
+//! command line or the configuration is wrong, 0 if only the reader of the output has gone.
+//!
+//! A failure is reported as one line for each single fault, one line that says what to do, and the
+//! stack of a script that has failed.
 
 use crate::config::ConfigFault;
 use crate::terminal::counted;
@@ -16,27 +19,30 @@ use std::process::ExitCode;
 pub(crate) enum Failure {
     /// The command line or the configuration is wrong; nothing was started.
     Usage(String),
-    /// The command line was right, the work failed.
+    /// The command line was correct, but the work failed.
     Failed(anyhow::Error),
-    /// Files of a folder stand in the way of a build.
+    /// Files of a folder cannot be published, so nothing was built.
     UnusableFiles(Vec<FileProblem>),
     /// Faults in a configuration file; nothing was started.
     ConfigFaults(Vec<ConfigFault>),
     /// Rules files that cannot be read.
     UnreadableRules(Vec<FileProblem>),
-    /// Rules files that cannot be understood.
+    /// Rules files with errors.
     InvalidRules(Vec<RuleError>),
-    /// Code of a dynamic site that cannot be read or understood.
+    /// Code of a dynamic site that cannot be read, or has errors.
     InvalidCode(Vec<CodeError>),
-    /// One of several sites cannot be loaded: its host, and why.
+    /// A site that has a host of its own cannot be built: the host, and the failure.
     InSite(String, Box<Self>),
-    /// Several things failed, each for its own reason; at least two.
+    /// Several sites cannot be loaded, each for its own reason; at least two.
     SeveralSites(Vec<Self>),
-    /// The work failed and the verb has already said why, on stdout and stderr.
+    /// The exit code is 1, and nothing is reported: the verb has already written its result or its
+    /// error. It is also the result of `diff --exit-code` for archives that differ.
     AlreadyReported,
-    /// The verb has already reported the faults in a configuration.
+    /// The exit code is 2, and nothing is reported: the faults in a configuration or in rules files
+    /// are reported already.
     AlreadyReportedConfig,
-    /// The reader of our output has gone (`pinion ls site.pinion | head`): no failure at all.
+    /// The reader of our output has gone (`pinion ls site.pinion | head`). This is not a failure:
+    /// the exit code is 0.
     ReaderGone,
 }
 
@@ -46,8 +52,9 @@ impl Failure {
         Self::Usage(message.into())
     }
 
-    /// Returns the failure of a build for a server: with its files as they lie on the disk below
-    /// `source`, and with the host of the site, if there is one.
+    /// Returns the failure of a build for the site of a server: relative paths of its files are
+    /// joined with the folder `source`, and the messages begin with the host, if there is one.
+    /// Other failures are returned as they are.
     pub(crate) fn with_site(mut self, source: &Path, host: Option<&str>) -> Self {
         let on_disk = |file: &mut PathBuf| *file = pinion_builder::path_on_disk(source, file);
         match &mut self {
@@ -66,7 +73,7 @@ impl Failure {
         }
     }
 
-    /// Reports the reason on stderr and returns the exit code it has.
+    /// Reports the failure on stderr and returns its exit code.
     pub(crate) fn report(self) -> ExitCode {
         self.print();
         self.exit_code()
@@ -91,17 +98,18 @@ impl Failure {
         }
     }
 
-    /// Reports the reason on stderr now: the verb has written its document already.
+    /// Reports the failure on stderr at once, and returns a failure that is not reported again.
+    /// Verbs use it that have already written a JSON document to stdout.
     pub(crate) fn printed(self) -> Self {
         self.print();
         if matches!(self, Self::ReaderGone) { self } else { Self::AlreadyReported }
     }
 
-    /// Returns the failure of a server that does not start: its last line says so. A wrong command
-    /// line has only the line that names the flag.
+    /// Reports the failure of a server that does not start, and returns a failure that is not
+    /// reported again. First comes a line for each single fault, then `cannot start:` with the
+    /// reason, then the stack of a script that has failed.
     ///
-    /// The faults that this line counts are reported here, a line for each. The stack of a script
-    /// comes after it.
+    /// A wrong command line is returned as it is: its report is the line that names the flag.
     pub(crate) fn reported_as_start_failure(self) -> Self {
         let reason = match &self {
             Self::Usage(_)
@@ -163,7 +171,6 @@ impl Failure {
                 let sites = counted(failures.len() as u64, "site");
                 Some(format!("{sites} cannot be loaded; correct what the lines above say"))
             }
-            // Each fault is a whole line.
             Self::ConfigFaults(faults) => {
                 let lines: Vec<String> = faults.iter().map(ConfigFault::to_string).collect();
                 (!lines.is_empty()).then(|| lines.join("; "))
@@ -177,7 +184,7 @@ impl Failure {
         for part in &parts {
             stderr::line(format_args!("pinion: {part}"));
         }
-        // Each fault is a whole line.
+        // The reason of these would repeat the faults that were printed above.
         let reason_repeats_parts = matches!(self, Self::ConfigFaults(_));
         if let Some(reason) = self.reason().filter(|_| !reason_repeats_parts) {
             stderr::line(format_args!("pinion: {reason}"));
@@ -204,8 +211,8 @@ impl Failure {
         lines.map(|line| line.chars().map(without_control).collect()).collect()
     }
 
-    /// Returns everything that is wrong, one message each; the reason where there is no more to
-    /// say. That of a script has the lines of its stack below the first one.
+    /// Returns a message for each single fault. If there are none, returns the reason, with the
+    /// stack of the script below it.
     pub(crate) fn messages(&self) -> Vec<String> {
         let parts = self.parts();
         if !parts.is_empty() {
@@ -215,7 +222,8 @@ impl Failure {
         self.reason().map(with_stack).into_iter().collect()
     }
 
-    /// Returns the single faults that the reason only counts.
+    /// Returns a message for each single fault that the failure consists of. It has none if it is a
+    /// single reason.
     fn parts(&self) -> Vec<String> {
         match self {
             Self::UnusableFiles(problems) | Self::UnreadableRules(problems) => {
@@ -242,8 +250,8 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// Converts an error of writing to stdout: every other I/O error has a context that names its
-/// operation.
+/// Converts an error of writing to stdout. Only such errors are converted: other I/O errors get a
+/// context that names their operation first.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         anyhow::Error::from(error).context("cannot write to stdout").into()
@@ -327,7 +335,7 @@ mod tests {
         }
     }
 
-    /// A user who runs several sites learns which one is wrong, and where its file is.
+    /// With several sites, the message tells the user which site has failed, and where its file is.
     #[test]
     fn a_failure_of_a_site_names_its_host_and_its_file() {
         let rule = |file: &str| RuleError {
@@ -358,7 +366,7 @@ mod tests {
         assert_eq!(alone.messages(), ["/srv/a/_redirects:1:2: expected b"]);
     }
 
-    /// Each failure is printed, whatever kind it is, and the last line counts them.
+    /// Each failure has a message, whatever kind it is, and the reason counts them.
     #[test]
     fn each_of_several_failures_is_reported() {
         let rules = ["a", "b"].map(|name| RuleError {

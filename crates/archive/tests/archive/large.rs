@@ -1,4 +1,4 @@
-//! Size: beyond 32-bit offsets, and the price of an entry.
+//! Archives larger than 4 GiB, and the bytes that one entry adds to the file.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -7,7 +7,8 @@ use pinion_http::content_coding::Coding;
 
 use crate::sample_archive::{add_shared_block, body, finish, representation, resource, writer};
 
-/// Memory that is only used where something other than zero was written.
+/// A writer to a large buffer of zeros. It skips writes of zeros, so that the untouched pages of
+/// the buffer take no memory.
 struct SparseBuffer {
     bytes: Vec<u8>,
     position: usize,
@@ -84,7 +85,7 @@ fn bodies_records_and_index_beyond_4_gib() {
 }
 
 /// A path of 40 bytes with one representation costs at most 256 bytes in addition to its body, so
-/// that a million of them fit into 300 MB.
+/// that a million of them, with bodies of 40 bytes, fit into 300 MB.
 #[test]
 fn a_path_costs_at_most_256_bytes() {
     const ENTRIES: u64 = 50_000;

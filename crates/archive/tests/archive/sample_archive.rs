@@ -1,4 +1,5 @@
-//! A small site with one of every kind of data, and a description of everything in an archive.
+//! Sample archives with every kind of data, and functions that read an archive back into values
+//! that tests compare.
 
 use std::io::Cursor;
 
@@ -72,7 +73,7 @@ pub(crate) fn resource<'a>(
     }
 }
 
-/// Keys of [`site`] that have an entry.
+/// The paths of [`site`] that have an entry.
 pub(crate) const PATHS: [&[u8]; 9] = [
     b"/",
     b"/index.html",
@@ -85,7 +86,7 @@ pub(crate) const PATHS: [&[u8]; 9] = [
     b"/big.bin",
 ];
 
-/// Returns an archive with one of every kind.
+/// Returns an archive with every kind of entry, fallback pages and redirect rules.
 pub(crate) fn site() -> Vec<u8> {
     let mut w = writer();
     let html = add_shared_block(&mut w, "text/html; charset=utf-8");
@@ -136,12 +137,12 @@ pub(crate) fn site() -> Vec<u8> {
     finish(w)
 }
 
-/// Code of [`site_with_code_and_field_rules`].
+/// The code of [`site_with_code_and_field_rules`].
 pub(crate) const CODE: [(&str, &str); 3] =
     [("//lib/db.lua", "return {}\n"), ("//main.lua", "x = 1\n"), ("/a.dyn.html", "")];
 
-/// Returns an archive with the data that [`site`] lacks: error pages, assets of earlier releases,
-/// and code.
+/// Returns an archive with the data that [`site`] does not have: error pages, assets of earlier
+/// releases, code and field rules.
 pub(crate) fn site_with_code_and_field_rules() -> Vec<u8> {
     let mut w = writer();
     let plain = add_shared_block(&mut w, TAGGED_TYPE);
@@ -168,7 +169,7 @@ pub(crate) fn site_with_code_and_field_rules() -> Vec<u8> {
     finish(w)
 }
 
-/// Adds a rule for fields with all possible parts, and one for every path.
+/// Adds a field rule with all possible parts, and one for every path.
 fn add_field_rules(w: &mut MemoryWriter) {
     let parts = [
         PatternPart::Literal(b"/tiles/"),
@@ -199,7 +200,8 @@ fn add_field_rules(w: &mut MemoryWriter) {
     w.shared_by_rules(&changed, plain).expect("well-formed");
 }
 
-/// Describes the rules for fields of an archive, and the blocks that they have changed.
+/// Describes the field rules of an archive, and for each shared block the block from which field
+/// rules have made it.
 pub(crate) fn field_rules_of(archive: &Archive<'_>) -> Vec<String> {
     let describe = |rule: FieldRule<'_>| {
         let parts: Vec<_> = rule.pattern().parts().collect();
@@ -214,26 +216,27 @@ pub(crate) fn field_rules_of(archive: &Archive<'_>) -> Vec<String> {
     archive.field_rules().iter().map(describe).chain([plain]).collect()
 }
 
-/// Returns fields and content of the page of a status.
+/// Returns the fields and the body of the error page of a status.
 pub(crate) fn error_page_of(archive: &Archive<'_>, status: u16) -> Option<(Vec<u8>, Vec<u8>)> {
     archive.error_page(status).map(|page| (page.shared.full.to_vec(), page.body.to_vec()))
 }
 
-/// Returns paths and ages of the assets of earlier releases.
+/// Returns the paths and ages of the assets of earlier releases.
 pub(crate) fn previous_of(archive: &Archive<'_>) -> Result<Vec<(Vec<u8>, u16)>, Damage> {
     Ok(archive.previous()?.iter().map(|(path, age)| (path.to_vec(), age)).collect())
 }
 
-/// Path and content of a file of code.
+/// The path and the content of a file of code.
 pub(crate) type CodeFile = (Vec<u8>, Vec<u8>);
 
-/// Returns all of the code.
+/// Returns all files of code.
 pub(crate) fn code_of(archive: &Archive<'_>) -> Result<Vec<CodeFile>, Damage> {
     let code = archive.code()?;
     Ok(code.iter().map(|(path, content)| (path.to_vec(), content.to_vec())).collect())
 }
 
-/// Rules of [`site`]: one that is tried in order and one that is looked up.
+/// The redirect rules of [`site`]: one with patterns, which is tried in order, and one with a fixed
+/// path, which is found by its path.
 pub(crate) const RULES: &[NewRule<'static>] = &[
     NewRule {
         force: true,
@@ -252,7 +255,7 @@ pub(crate) const RULES: &[NewRule<'static>] = &[
     },
 ];
 
-/// Describes the rules of an archive.
+/// Describes the redirect rules of an archive.
 pub(crate) fn rules_of(archive: &Archive<'_>) -> Vec<String> {
     let describe = |rule: Rule<'_>| {
         let flags = (rule.number(), rule.status(), rule.is_forced(), rule.keeps_query());
@@ -264,7 +267,7 @@ pub(crate) fn rules_of(archive: &Archive<'_>) -> Vec<String> {
     archive.rules().iter().map(describe).collect()
 }
 
-/// The description of one key in an archive, without borrowed data.
+/// The result of a lookup in an archive, without borrowed data.
 pub(crate) type LookupResult = Result<Option<DescribedEntry>, Damage>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -324,8 +327,8 @@ pub(crate) fn describe(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<Descr
     })
 }
 
-/// Describes every key of an archive of [`site`], a path without an entry, and paths that get a
-/// fallback page.
+/// Looks up every path of an archive of [`site`], a path without an entry, paths that get a
+/// fallback page, a variant and the single page.
 pub(crate) fn describe_site(archive: &Archive<'_>) -> Vec<LookupResult> {
     let mut results: Vec<LookupResult> = PATHS.iter().map(|path| look_up(archive, path)).collect();
     results.push(look_up(archive, b"/nothing"));

@@ -1,5 +1,9 @@
-//! Files below one folder: with any names and any existing files, nothing is written outside of it.
-//! Folders are opened one below the other, and no link is followed.
+//! Writes the files of an extraction below one folder. If the folder is new or empty, it appears
+//! under its name complete or not at all.
+//!
+//! Whatever the names are and whatever exists already, nothing is written outside of the folder:
+//! each folder of a path is opened relative to the one above (`openat`), and symbolic links are not
+//! followed.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -18,7 +22,7 @@ use rustix::io::Errno;
 use crate::extract::{ExtractError, entry_files};
 use crate::temporary_file::under_another_name;
 
-/// A folder that is being filled.
+/// The folder to which an extraction writes.
 pub(super) struct OutputFolder {
     /// The path as the caller wrote it.
     out: PathBuf,
@@ -31,14 +35,14 @@ pub(super) struct OutputFolder {
     temporary: Option<TemporaryFolder>,
 }
 
-/// A folder under another name, removed unless it is published.
+/// A temporary folder. It is removed unless it gets its final name.
 struct TemporaryFolder {
     path: PathBuf,
     final_path: PathBuf,
     published: bool,
 }
 
-/// The name of a file that is not whole, in a folder that was there before.
+/// The temporary name of a file while it is written, if the output folder existed with files.
 const TEMPORARY_NAME: &str = ".pinion-extract.tmp";
 
 const FOLDER_FLAGS: OFlags =
@@ -50,7 +54,7 @@ const NEW_FILE_FLAGS: OFlags = OFlags::WRONLY
     .union(OFlags::CLOEXEC);
 
 impl OutputFolder {
-    /// Makes a tree that becomes the folder `out`.
+    /// Opens the folder `out` if it has files, or creates the temporary folder that replaces it.
     ///
     /// # Errors
     /// [`ExtractError::Occupied`] for anything but an empty folder, unless `force` is given and it
@@ -98,7 +102,8 @@ impl OutputFolder {
         })
     }
 
-    /// Writes a file. `path` begins with a slash, and each of its names is one.
+    /// Writes a file. `path` begins with a slash, and each part between slashes is a valid file
+    /// name: not empty, `.` or `..`.
     ///
     /// # Errors
     /// [`ExtractError::Output`] with the path of the file.
@@ -114,7 +119,8 @@ impl OutputFolder {
         })
     }
 
-    /// Makes a folder. `path` begins with a slash and does not end with one.
+    /// Creates a folder, if it does not exist. `path` begins with a slash and does not end with
+    /// one.
     ///
     /// # Errors
     /// [`ExtractError::Output`] with its path.
@@ -126,7 +132,7 @@ impl OutputFolder {
         })
     }
 
-    /// Publishes the folder under its name.
+    /// Writes all files to the disk, and gives a temporary folder its final name.
     ///
     /// # Errors
     /// [`ExtractError::Output`].
@@ -136,7 +142,8 @@ impl OutputFolder {
     }
 
     fn try_publish(&mut self) -> io::Result<()> {
-        // One call for all of them: a name that leads to a folder with empty files is not whole.
+        // One syncfs instead of one fsync for each file. Without it, a crash could leave the
+        // renamed folder with empty files.
         syncfs(&self.folder)?;
         let Some(temporary) = &mut self.temporary else { return Ok(()) };
         fs::rename(&temporary.path, &temporary.final_path)?;
@@ -158,7 +165,7 @@ impl OutputFolder {
         let folder = self.open_or_create(folder)?;
         let written_name = if replaces_files { OsStr::new(TEMPORARY_NAME) } else { name };
         if replaces_files {
-            // Left behind by an extraction that was ended.
+            // An extraction that was killed has left it behind.
             let _may_not_be_there = unlinkat(folder, written_name, AtFlags::empty());
         }
         let mut file =
@@ -175,7 +182,8 @@ impl OutputFolder {
         written
     }
 
-    /// Returns the folder of that path below the root, made if it is not there.
+    /// Returns the open folder at `path` below the output folder. Creates the folders that are
+    /// missing.
     fn open_or_create(&mut self, path: &[u8]) -> io::Result<&OwnedFd> {
         if path.is_empty() {
             return Ok(&self.folder);

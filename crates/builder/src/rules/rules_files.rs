@@ -225,12 +225,12 @@ fn told_apart(path: &Path) -> PathBuf {
     }
 }
 
-/// Returns where the file of a [`FileProblem`], [`RuleError`] or [`Warning`] of a build of `source`
-/// lies.
-pub fn path_on_disk(source: &Path, told: &Path) -> PathBuf {
-    match told.components().next() {
-        Some(Component::Normal(_)) => source.join(told),
-        _ => told.to_owned(),
+/// Returns the path on disk of the file of a [`FileProblem`], [`RuleError`] or [`Warning`]: a path
+/// relative to the built folder is joined with `source`.
+pub fn path_on_disk(source: &Path, reported: &Path) -> PathBuf {
+    match reported.components().next() {
+        Some(Component::Normal(_)) => source.join(reported),
+        _ => reported.to_owned(),
     }
 }
 

@@ -379,8 +379,8 @@ impl Loader {
 }
 
 impl Loader {
-    /// Returns a failed load with the names of its files as they lie on the disk, and with the
-    /// first host of the site, if it has hosts of its own.
+    /// Returns the failure of a load with the paths of its files on the disk, and with the first
+    /// host of the site, if it has hosts of its own.
     pub(crate) fn with_site(&self, failure: Failure) -> Failure {
         failure.with_site(self.source.path(), self.host())
     }

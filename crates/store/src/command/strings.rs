@@ -1,4 +1,12 @@
-//! Commands on strings.
+//! The commands of Redis on string values. This file has those that read, set, append to or
+//! increment whole strings. Other commands are in submodules:
+//!
+//! | Module | Commands |
+//! |---|---|
+//! | `substrings` | `GETRANGE`, `SETRANGE` and `SUBSTR` |
+//! | `common_subsequence` | `LCS` |
+//! | `conditional` | `MSETEX` and `DELIFEQ` |
+//! | `set_options` | none: it parses the options of `SET`, `GETEX` and `MSETEX` |
 
 pub(super) mod common_subsequence;
 pub(super) mod conditional;
@@ -21,6 +29,7 @@ use crate::resp::reply_writer::Reply;
 use crate::value::StoreValue;
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENY_OOM);
+/// Commands that are not fast in `COMMAND INFO`, but take microseconds with small arguments.
 const QUICK_WRITE: Flags = WRITE.and(Flags::QUICK_IF_SMALL);
 const FAST_WRITE: Flags = WRITE.and(Flags::FAST);
 const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
@@ -246,7 +255,8 @@ fn getex(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let current = database.get(key, context);
     write_string(current, &mut call.reply)?;
     let Some(old_expiry_ms) = current.map(KeyRecord::expiry_ms) else { return Ok(()) };
-    // An invalid time is not an error if the key does not exist.
+    // As in Redis, an invalid time is an error only if the key exists, so `expiry` is unwrapped
+    // here.
     match expiry? {
         None if options.is_persistent && old_expiry_ms.is_some() => {
             database.set_expiry(key, None, context);
@@ -277,6 +287,7 @@ fn append(call: &mut Call<'_, '_>) -> Result<(), Error> {
     if old_bytes + addition.len() > STRING_MAX_BYTES {
         return Err(TOO_LONG);
     }
+    // If this is too much work, the command ends here and runs again as a job.
     call.work_limit.check_bytes(database.change_work_bytes(key, old_bytes + addition.len()))?;
     let length = database.change_string(key, context, |bytes| {
         bytes.extend_from_slice(addition);
@@ -304,6 +315,7 @@ fn add_integer(call: &mut Call<'_, '_>, by: i64) -> Result<(), Error> {
 
 fn add_float(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
+    // As in Redis, errors of the stored value come before that of the argument.
     let by = LongDouble::parse(call.argument(2)).ok_or(NOT_A_FLOAT);
     let (database, context) = call.locks.database(call.database, key);
     let (old, expiry_ms) = match database.get(key, context) {
@@ -323,18 +335,20 @@ fn mget(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let bytes_before = call.reply.output.bytes.len();
     call.reply.array(call.arguments.len() - 1);
     for (key_index, bytes) in call.arguments.from(1).enumerate() {
+        // The hashes are known if the command has locked several shards.
         let hash = call.locks.key_hash(key_index);
         let hash = hash.unwrap_or_else(|| call.locks.store().key(bytes).hash);
         let key = Key { bytes, hash };
         let (database, context) = call.locks.database(call.database, key);
         let record = database.get(key, context).filter(|record| record.bytes().is_some());
         write_string(record, &mut call.reply)?;
+        // Only copied bytes are work: long strings are shared.
         call.work_limit.check_bytes(call.reply.output.bytes.len().saturating_sub(bytes_before))?;
     }
     Ok(())
 }
 
-/// Sets all pairs of the arguments.
+/// Sets the keys of all pairs of key and value in the arguments.
 fn set_pairs(call: &mut Call<'_, '_>) {
     for index in (1..call.arguments.len()).step_by(2) {
         let (key, value) = (call.key(index), call.argument(index + 1));
@@ -343,6 +357,7 @@ fn set_pairs(call: &mut Call<'_, '_>) {
     }
 }
 
+/// Checks that the arguments are the name of the command and pairs, so their number is odd.
 fn check_pairs(call: &Call<'_, '_>) -> Result<(), Error> {
     if call.arguments.len().is_multiple_of(2) {
         return Err(crate::dispatch::wrong_arity(call.command.name));

@@ -1,5 +1,5 @@
-//! The output of a client: replies that wait to be sent. It consists of bytes, with shared long
-//! strings in between.
+//! The output of a client: replies that wait to be sent. Short replies are copied into one buffer.
+//! Long strings are not copied: the output holds a reference ([`Arc`]) to the value in the store.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ pub struct ReplyOutput {
     shared: Vec<SharedString>,
 }
 
-/// A long string within the bytes.
+/// A long string that is sent between bytes of the buffer.
 #[derive(Debug)]
 struct SharedString {
-    /// The number of bytes that come before the string.
+    /// The position in [`ReplyOutput::bytes`] before which the string is sent.
     position: usize,
     string: Arc<Vec<u8>>,
 }
@@ -25,7 +25,7 @@ struct SharedString {
 /// A part of the output.
 #[derive(Debug)]
 pub enum OutputPart<'a> {
-    /// Bytes to be copied.
+    /// Bytes of the buffer.
     Bytes(&'a [u8]),
     /// A shared string.
     Shared(&'a Arc<Vec<u8>>),
@@ -34,7 +34,7 @@ pub enum OutputPart<'a> {
 /// A part of an output, with ownership of its data.
 #[derive(Debug)]
 pub enum OwnedOutputPart {
-    /// A range of the bytes that are not shared.
+    /// A range of the buffer.
     Bytes(Range<usize>),
     /// A shared string.
     Shared(Arc<Vec<u8>>),
@@ -72,7 +72,8 @@ impl ReplyOutput {
         self.shared.clear();
     }
 
-    /// Removes and returns the shared strings.
+    /// Takes the shared strings out, so that the caller can free them elsewhere. The output must be
+    /// cleared afterwards.
     pub(crate) fn take_shared_strings(&mut self) -> impl Iterator<Item = Arc<Vec<u8>>> {
         std::mem::take(&mut self.shared).into_iter().map(|shared| shared.string)
     }
@@ -86,8 +87,8 @@ impl ReplyOutput {
             .extend(moved.map(|it| SharedString { position: bytes_before + it.position, ..it }));
     }
 
-    /// Returns all bytes that are not shared, and the parts in the order in which they are sent.
-    /// Shared strings are not copied.
+    /// Returns the buffer, and the parts in the order in which they are sent. Shared strings are
+    /// not copied.
     pub fn into_parts(self) -> (Vec<u8>, Vec<OwnedOutputPart>) {
         let mut parts = Vec::new();
         let mut from = 0;
@@ -101,7 +102,7 @@ impl ReplyOutput {
         (self.bytes, parts)
     }
 
-    /// Adds the bytes of a string, which are shared if it is long.
+    /// Appends a string, which is shared with the store if it is long.
     pub(crate) fn push_string(&mut self, string: &Arc<Vec<u8>>) {
         if string.len() < SHARED_MIN_BYTES {
             self.bytes.extend_from_slice(string);
@@ -111,7 +112,7 @@ impl ReplyOutput {
         }
     }
 
-    /// Returns the shared string with a number, if it comes directly after the first `at` bytes.
+    /// Returns the shared string with this index, if it is sent at this position of the buffer.
     pub(crate) fn shared_string_at(&self, index: usize, position: usize) -> Option<&Arc<Vec<u8>>> {
         let shared = self.shared.get(index)?;
         (shared.position == position).then_some(&shared.string)
@@ -128,7 +129,8 @@ impl ReplyOutput {
         self.shared.truncate(mark.shared);
     }
 
-    /// Moves the bytes from `from` on to the mark, where they are inserted.
+    /// Moves the bytes after position `from` to the mark, before all that was added since the mark.
+    /// With it, the head of an array is written after its elements, when their number is known.
     pub(crate) fn move_tail_to_mark(&mut self, mark: OutputMark, from: usize) {
         let count = self.bytes.len() - from;
         self.bytes[mark.bytes..].rotate_right(count);
@@ -138,7 +140,7 @@ impl ReplyOutput {
     }
 }
 
-/// A position in the output.
+/// A position in the output: a number of bytes and a number of shared strings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutputMark {
     bytes: usize,

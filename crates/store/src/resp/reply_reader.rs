@@ -8,7 +8,7 @@ use super::output::ReplyOutput;
 #[derive(Debug)]
 pub struct ReplyReader<'o> {
     output: &'o ReplyOutput,
-    /// The number of bytes of the output that were read, without those of shared strings.
+    /// The number of bytes of the buffer that were read. Shared strings are not counted.
     position: usize,
     /// The number of shared strings that were read.
     shared_strings: usize,
@@ -72,7 +72,8 @@ impl<'o> ReplyReader<'o> {
         Some((*kind, text))
     }
 
-    /// Reads a string of so many bytes, which is among the shared ones if it is long.
+    /// Reads a string of `length` bytes with the end of its line. The string is a shared one if the
+    /// output has one at this position, otherwise it is in the buffer.
     fn bulk(&mut self, length: usize) -> &'o [u8] {
         let bytes = match self.output.shared_string_at(self.shared_strings, self.position) {
             Some(string) => {

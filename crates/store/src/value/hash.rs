@@ -23,18 +23,18 @@ const COMPACT_FIELDS_MAX: usize = 128;
 /// Longest name or value in a small hash, in bytes (`hash-max-listpack-value`).
 const COMPACT_TEXT_MAX_BYTES: usize = 64;
 
-/// A hash in one of its forms.
+/// A hash: a small one in the compact form, or a large one in the table form.
 #[derive(Clone, Debug)]
 pub(crate) enum Hash {
     Compact(CompactHash),
     Table(TableHash),
 }
 
-/// A small hash.
+/// A small hash, in the compact form.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CompactHash(CompactFields);
 
-/// A large hash.
+/// A large hash, in the table form.
 #[derive(Clone, Debug)]
 pub(crate) struct TableHash(Box<TableFields>);
 
@@ -142,8 +142,8 @@ impl Hash {
         }
     }
 
-    /// Removes fields that have expired, at most about `count` from a large hash. Returns their
-    /// number.
+    /// Removes fields that have expired: all of a small hash, at most `count` of a large one.
+    /// Returns their number.
     pub(crate) fn remove_expired(&mut self, count: usize, context: &ShardContext) -> usize {
         if self.earliest_expiry_ms().is_none_or(|at| at > context.now_ms) {
             return 0;

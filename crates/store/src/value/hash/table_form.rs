@@ -1,4 +1,4 @@
-//! The full form of a hash: a table of its fields.
+//! The table form of a hash, which large hashes have.
 
 use super::PreviousField;
 use super::expiry_index::{ExpiryIndex, LeafBound};
@@ -7,7 +7,7 @@ use crate::keyspace::key::KeyHasher;
 use crate::keyspace::segment_table::SegmentTable;
 use crate::value::hash_field_encoding::{EncodedField, decode_head};
 
-/// A large hash: a table of fields with an index of their expiry.
+/// The fields of a large hash: a table of fields, and an index of their expiry.
 #[derive(Clone, Debug)]
 pub(super) struct TableFields {
     hasher: KeyHasher,
@@ -17,7 +17,7 @@ pub(super) struct TableFields {
     entry_bytes: usize,
 }
 
-/// One field in its encoded form: its head, followed by its value.
+/// One encoded field: its head (name and expiry), then its value.
 #[derive(Clone, Debug)]
 pub(super) struct FieldEntry(Box<[u8]>);
 
@@ -38,8 +38,8 @@ impl FieldEntry {
         decode_head(&self.0).0
     }
 
-    /// Replaces the value and the expiry in place if the new ones have the same lengths. Returns
-    /// whether that was possible.
+    /// Replaces the value in place if the expiry is the same and the value has the same length.
+    /// Returns whether that was possible.
     fn replace_in_place(&mut self, field: EncodedField<'_>) -> bool {
         let (_, expiry_ms, head_bytes) = decode_head(&self.0);
         let value = &mut self.0[head_bytes..];
@@ -55,7 +55,8 @@ impl FieldEntry {
     }
 }
 
-/// Returns a function that finds the expiry of the field with a hash.
+/// Returns a function that looks up the expiry of a field by its hash. Of several fields with this
+/// hash, it finds one that expires.
 fn expiry_of(table: &SegmentTable<FieldEntry>, hasher: KeyHasher) -> impl Fn(u64) -> Option<u64> {
     move |hash| {
         let expires_and_has_hash = |entry: &FieldEntry| {
@@ -80,6 +81,7 @@ impl TableFields {
         &self.table
     }
 
+    /// Returns the function that computes the hash of an entry.
     pub(super) fn entry_hasher(&self) -> impl Fn(&FieldEntry) -> u64 + use<> {
         let hasher = self.hasher;
         move |entry| hasher.hash(entry.name())
@@ -100,7 +102,8 @@ impl TableFields {
 
     /// Returns whether all fields have expired.
     pub(super) fn have_all_expired(&self, now_ms: u64) -> bool {
-        // If the bound of the last leaf is later than now, some fields have not expired.
+        // Cheap checks come first: no field of the last leaf of the index expires before the bound
+        // of the leaf, and fields that are not in the index never expire.
         let is_due = self.expiries.latest_bound_ms().is_some_and(|at| at <= now_ms);
         is_due && self.expiries.len() >= self.len() && self.expired_count(now_ms) >= self.len()
     }
@@ -156,8 +159,8 @@ impl TableFields {
         Some(PreviousField { expiry_ms })
     }
 
-    /// Examines about `count` fields that may have expired, and removes the expired ones. Returns
-    /// their number.
+    /// Examines at most `count` fields of leaves that are due, and removes the expired ones.
+    /// Returns the number of removed fields.
     pub(super) fn remove_expired(&mut self, now_ms: u64, count: usize) -> usize {
         let (mut examined, mut removed) = (0, 0);
         while examined < count
@@ -192,7 +195,8 @@ impl TableFields {
         removed
     }
 
-    /// Removes a field with this hash that has expired and was removed from the index.
+    /// Removes an expired field with this hash from the table. The caller has already taken it out
+    /// of the index. Returns whether there was such a field.
     fn remove_expired_field(&mut self, hash: u64, now_ms: u64) -> bool {
         let hasher = self.hasher;
         let has_expired = |entry: &FieldEntry| {
