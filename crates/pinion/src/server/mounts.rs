@@ -20,7 +20,8 @@ pub(crate) struct Mount {
     /// The path as it is shown.
     name: Arc<str>,
     pub(crate) target: MountTarget,
-    /// The files that it has this server send; `None` if responses name no files.
+    /// The folders of the files that its responses may name for this server to send; `None` if
+    /// responses name no files.
     pub(crate) sent_folders: Option<Arc<SentFolders>>,
 }
 
@@ -42,17 +43,18 @@ pub(crate) enum MountTarget {
 pub(crate) enum MountPath {
     /// The requests for a path and all below it.
     Prefix(PathPrefix),
-    /// The requests for names with an extension that no file responds to, or for scripts with it.
+    /// The requests for names with an extension to which no file responds, or for scripts with this
+    /// extension.
     Suffix(PathSuffix),
 }
 
 impl MountPath {
-    /// Returns the path of everything: `/`.
+    /// Returns the path of a whole site: `/`.
     pub(crate) fn root() -> Self {
         Self::Prefix(PathPrefix::new("/"))
     }
 
-    /// Reads `/api` or `*.php`.
+    /// Parses `/api` or `*.php`.
     ///
     /// # Errors
     /// A phrase that names the fault.
@@ -94,13 +96,15 @@ impl fmt::Display for MountPath {
 pub(crate) struct Mounts {
     /// The mounts below the root, the longest path first.
     below_root: Vec<MountBelowRoot>,
-    /// The archive knows the path of one of them in another form, which a client may send, too.
+    /// Whether the key of one of them in archives differs from its path. A client may send the key
+    /// as path, too.
     has_keys_unlike_paths: bool,
     /// The mounts for extensions, the longest one first.
     extensions: Vec<(PathSuffix, Mount)>,
-    /// Some of them, or the one of the root, run scripts of a folder.
+    /// Whether one of these, or the one of the root, runs scripts of a folder.
     has_scripts: bool,
-    /// The mount that responds where no file does.
+    /// The mount of the root. It responds if no file and no other mount does, or if it runs the
+    /// script of the path.
     root: Option<Mount>,
 }
 
@@ -293,7 +297,7 @@ impl fmt::Display for Mount {
 }
 
 impl Mounts {
-    /// Puts mounts in their order.
+    /// Sorts mounts into the order in which they are tried.
     ///
     /// # Errors
     /// A path that is given twice.
@@ -440,7 +444,8 @@ impl Mounts {
         self.all().filter_map(Mount::cgi)
     }
 
-    /// Returns whether there is a server for paths that the site lacks.
+    /// Returns whether there is a mount of the root, which responds to paths that the site does not
+    /// have.
     pub(crate) fn has_root_mount(&self) -> bool {
         self.root.is_some()
     }
