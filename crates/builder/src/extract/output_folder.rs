@@ -63,7 +63,7 @@ impl OutputFolder {
         let occupied = |what| ExtractError::Occupied { path: out.to_owned(), what };
         let cannot = |error| ExtractError::Output { path: out.to_owned(), error };
         let exists = match fs::metadata(out) {
-            Ok(metadata) if !metadata.is_dir() => return Err(occupied("no folder")),
+            Ok(metadata) if !metadata.is_dir() => return Err(occupied("not a folder")),
             Ok(_) => true,
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,
             Err(error) => return Err(cannot(error)),
@@ -85,7 +85,9 @@ impl OutputFolder {
         let final_path =
             if exists { fs::canonicalize(out).map_err(cannot)? } else { out.to_owned() };
         if exists && std::env::current_dir().is_ok_and(|here| here.starts_with(&final_path)) {
-            return Err(occupied("the folder one is in; name one that is not there yet"));
+            return Err(occupied(
+                "this is the current folder or contains it; name a folder that does not exist yet",
+            ));
         }
         let temporary =
             TemporaryFolder::create(final_path, exists).map_err(|error| match error.kind() {
