@@ -153,7 +153,7 @@ pub enum Occupant {
 #[derive(Debug)]
 pub struct FileProblem {
     /// Its path below the source; the path of a rules file that the options name has another form,
-    /// see [`in_place`](crate::in_place).
+    /// see [`path_on_disk`](crate::path_on_disk).
     pub path: PathBuf,
     /// Why.
     pub reason: Reason,

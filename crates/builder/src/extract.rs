@@ -33,7 +33,7 @@ use build_switches::BuildSwitches;
 use code_paths::CodePlaces;
 use entry_files::ExtractLayout;
 use headers_file::{EntryResponses, Headers};
-use output_folder::Tree;
+use output_folder::OutputFolder;
 
 pub use entry_files::{ExtractRefusal, RefusalReason};
 pub use headers_file::{Difference, DifferenceReason};
@@ -142,9 +142,9 @@ pub fn extract(
     if !extraction.extracted.refused.is_empty() && !options.keep_going {
         return Err(ExtractError::Refused(extraction.extracted.refused));
     }
-    let mut tree = Tree::create(out, options.force)?;
-    extraction.write(&mut tree)?;
-    tree.publish()?;
+    let mut output = OutputFolder::create(out, options.force)?;
+    extraction.write(&mut output)?;
+    output.publish()?;
     Ok(Extracted { elapsed: begin.elapsed(), ..extraction.extracted })
 }
 
@@ -287,7 +287,7 @@ impl ArchiveExtraction<'_> {
         }
     }
 
-    fn write(&mut self, tree: &mut Tree) -> Result<(), ExtractError> {
+    fn write(&mut self, output: &mut OutputFolder) -> Result<(), ExtractError> {
         let mut entries = self.archive.entries();
         while let Some(entry) = entries.next_entry()? {
             match self.layout.file_of(&entry)? {
@@ -298,7 +298,7 @@ impl ArchiveExtraction<'_> {
                     // For a file from 1970 a build gives no time either.
                     let modified = entry.modified().unwrap_or(0);
                     let modified = Some(modified).filter(|_| !is_rules);
-                    tree.write(&self.places.content(&path), body, modified)?;
+                    output.write(&self.places.content(&path), body, modified)?;
                     self.extracted.rules_files += u64::from(is_rules);
                     self.extracted.files += u64::from(!is_rules);
                     self.extracted.bytes += bytes;
@@ -314,28 +314,28 @@ impl ArchiveExtraction<'_> {
                 return Err(ExtractError::Cancelled);
             }
         }
-        self.write_code(tree)?;
+        self.write_code(output)?;
         let lines = [self.lines.first.as_str(), &self.lines.text].concat();
         if !lines.is_empty() {
-            tree.write(&self.places.content(REDIRECTS), lines.as_bytes(), None)?;
+            output.write(&self.places.content(REDIRECTS), lines.as_bytes(), None)?;
             self.extracted.rules_files += 1;
         }
         if !self.headers.is_empty() {
-            tree.write(&self.places.content(HEADERS), self.headers.as_bytes(), None)?;
+            output.write(&self.places.content(HEADERS), self.headers.as_bytes(), None)?;
             self.extracted.rules_files += 1;
         }
         Ok(())
     }
 
     /// Writes the code, which has no times of modification.
-    fn write_code(&mut self, tree: &mut Tree) -> Result<(), ExtractError> {
+    fn write_code(&mut self, output: &mut OutputFolder) -> Result<(), ExtractError> {
         if let Some(folder) = self.places.folder() {
             // Without it, files beside it would be content.
-            tree.folder(folder)?;
+            output.create_folder(folder)?;
         }
         for (path, content) in self.code.iter() {
             if let Ok(Some(file)) = self.layout.code_of(&self.places, path, content)? {
-                tree.write(&file, content, None)?;
+                output.write(&file, content, None)?;
                 self.extracted.code += 1;
                 self.extracted.bytes += content.len() as u64;
             }

@@ -63,25 +63,25 @@ impl From<WriteError> for ImportError {
 /// The result of an import.
 #[derive(Debug, Default)]
 pub struct Imported {
-    /// Paths with a content of their own.
+    /// The number of paths with content of their own.
     pub pages: u64,
-    /// Further names of those.
+    /// The number of further paths with the same content.
     pub aliases: u64,
-    /// Pages for paths that do not exist.
+    /// The number of pages for paths that do not exist.
     pub fallback_pages: u64,
-    /// Redirects of one path.
+    /// The number of redirects of one path.
     pub redirects: u64,
-    /// Redirects of more than one path, or of one host.
+    /// The number of rules: redirects and pages for more than one path, or redirects for one host.
     pub rules: u64,
-    /// Different contents.
+    /// The number of different contents.
     pub contents: u64,
-    /// Their bytes.
+    /// The bytes of these contents, without a content coding.
     pub content_bytes: u64,
-    /// One per coding, in the order of the options.
+    /// One summary for each content coding, in the order of the options.
     pub codings: Vec<CodingSummary>,
     /// The parts that were not carried over, and why; in no order.
     pub leftovers: Vec<Leftover>,
-    /// Length of the archive.
+    /// The length of the archive, in bytes.
     pub archive_bytes: u64,
     /// The digest of the archive.
     pub digest: Digest,

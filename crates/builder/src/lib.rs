@@ -121,7 +121,7 @@ pub use progress::Progress;
 pub use report::{BuildReport, REPORT_MARK};
 pub use response_fields::REVALIDATED;
 pub use rule_warning::RuleWarning;
-pub use rules::{RuleError, in_place};
+pub use rules::{RuleError, path_on_disk};
 pub use served_folder_layout::{MainScript, PublishGuard, SiteLayout, WalkedSite};
 pub use summary::{CodingSummary, Fingerprinted, Shadowed, Slow, Summary};
 pub use temporary_file::{DraftFile, remove_left_drafts};

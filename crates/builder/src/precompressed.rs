@@ -63,8 +63,8 @@ impl PrecompressedFiles {
             let matching = about.iter().filter(|rule| rule.pattern.captured(&file.key).is_some());
             for change in matching.flat_map(|rule| rule.changes.iter().filter(is_about)) {
                 given = match change {
-                    HeaderChange::Give { value, .. } => content_coding(value),
-                    HeaderChange::Take { .. } => None,
+                    HeaderChange::Set { value, .. } => content_coding(value),
+                    HeaderChange::Remove { .. } => None,
                 };
             }
             if let Some(coding) = given.filter(|coding| *coding != Coding::Identity) {

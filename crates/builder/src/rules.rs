@@ -57,7 +57,7 @@ pub(crate) use redirect_loops::leads_to_itself;
 pub(crate) use site_paths::SitePaths;
 pub use source_lines::RuleError;
 
-pub use rules_files::in_place;
+pub use rules_files::path_on_disk;
 
 use compile_redirects::{is_of_folder, of_whole_folders};
 use headers::{FieldRule, HeaderChange};
@@ -276,8 +276,8 @@ pub(crate) fn as_new_field_rule<R>(
         .iter()
         .filter(|change| !is_of_file(change))
         .map(|change| match change {
-            HeaderChange::Give { name, value } => (name.as_str(), Some(rule.pattern.parts(value))),
-            HeaderChange::Take { name } => (name.as_str(), None),
+            HeaderChange::Set { name, value } => (name.as_str(), Some(rule.pattern.parts(value))),
+            HeaderChange::Remove { name } => (name.as_str(), None),
         })
         .collect();
     let changes: Vec<NewFieldChange<'_>> = changes

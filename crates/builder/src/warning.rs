@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::ShownPath;
 use crate::rule_warning::RuleWarning;
-use crate::rules::in_place;
+use crate::rules::path_on_disk;
 use crate::walk::file_kinds_by_name::RulesFile;
 
 /// Something that did not stop the build.
@@ -115,7 +115,7 @@ pub enum Warning {
     NoFiles,
     /// A rule that has another effect than it seems to have.
     Rule {
-        /// The file; [`in_place`] returns its path.
+        /// The file; [`path_on_disk`] returns its path.
         file: PathBuf,
         /// Its line, from 1.
         line: usize,
@@ -284,14 +284,14 @@ impl Warning {
         let Warning::Rule { file, line, column, kind } = self else { return None };
         let kind = match kind {
             RuleWarning::Covered { file: by, line } if by != file => {
-                RuleWarning::Covered { file: in_place(source, by), line: *line }
+                RuleWarning::Covered { file: path_on_disk(source, by), line: *line }
             }
             RuleWarning::Covered { line, .. } => {
-                RuleWarning::Covered { file: in_place(source, file), line: *line }
+                RuleWarning::Covered { file: path_on_disk(source, file), line: *line }
             }
             kind => kind.clone(),
         };
-        let file = in_place(source, file);
+        let file = path_on_disk(source, file);
         Some(Warning::Rule { file, line: *line, column: *column, kind }.to_string())
     }
 }

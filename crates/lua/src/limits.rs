@@ -93,7 +93,7 @@ pub const SMALL_VM_BYTES: usize = 6 * 1024 * 1024;
 /// One byte in so many is the allocator's overhead beyond the bytes that the VM counts, because
 /// values of a VM are small. 0.31 were measured of functions and of texts of four bytes, 0.07 of
 /// coroutines (`little_memory.rs`).
-pub const VM_SLACK_DIVISOR: usize = 3;
+pub const VM_ALLOCATOR_OVERHEAD_DIVISOR: usize = 3;
 
 /// Where a VM has less than [`VM_MEMORY_MAX_BYTES`], a request may take one part in so many of it.
 pub const REQUESTS_PER_VM: usize = 4;
@@ -219,7 +219,7 @@ pub const STORE_KEPT_MAX: usize = 1000;
 pub const CACHED_MEMORY_PARTS: usize = 2;
 
 /// Most bytes of content as one string, however much a handler requests: half of the memory of a
-/// request, because they are there twice for a moment.
+/// request, because they exist twice while the string is copied.
 pub const CONTENT_TEXT_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How many bytes more than its limit a request may announce in one chunk (HTTP/1.1) before the

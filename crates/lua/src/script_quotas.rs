@@ -50,7 +50,7 @@ impl Allowance {
     /// Returns these limits with the memory that scripts have on this machine, where the operator
     /// has set none.
     #[must_use]
-    pub fn fitted(self, memory: &ScriptMemory) -> Self {
+    pub fn with_machine_defaults(self, memory: &ScriptMemory) -> Self {
         let vm_memory_bytes = match (self.is_vm_memory_set, self.is_memory_set) {
             (true, _) => self.vm_memory_bytes,
             (false, true) => memory.vm_bytes.max(self.memory_bytes),
@@ -88,17 +88,17 @@ mod tests {
     #[test]
     fn memory_that_is_set_does_not_shrink() {
         let small = ScriptMemory::scaled(0);
-        let none = Allowance::default().fitted(&small);
+        let none = Allowance::default().with_machine_defaults(&small);
         assert_eq!(none.vm_memory_bytes, small.vm_bytes);
         assert_eq!(none.memory_bytes, small.request_bytes);
         let set = Allowance { is_vm_memory_set: true, ..Allowance::default() };
-        assert_eq!(set.fitted(&small), set);
+        assert_eq!(set.with_machine_defaults(&small), set);
         let memory = 40 << 20;
         let set = Allowance { memory_bytes: memory, is_memory_set: true, ..Allowance::default() };
-        let fitted = set.fitted(&small);
-        assert_eq!((fitted.memory_bytes, fitted.vm_memory_bytes), (memory, memory));
-        assert_eq!(set.fitted(&ScriptMemory::default()), set);
+        let limits = set.with_machine_defaults(&small);
+        assert_eq!((limits.memory_bytes, limits.vm_memory_bytes), (memory, memory));
+        assert_eq!(set.with_machine_defaults(&ScriptMemory::default()), set);
         let endless = Allowance::endless();
-        assert_eq!(endless.fitted(&small), endless);
+        assert_eq!(endless.with_machine_defaults(&small), endless);
     }
 }

@@ -178,7 +178,7 @@ impl Vm {
         now: Now,
     ) -> Result<Self, ScriptProblem> {
         let trouble = |error: Error| ScriptProblem::new(&error);
-        let allowance = program.allowance().fitted(place.memory());
+        let allowance = program.allowance().with_machine_defaults(place.memory());
         let opened = if allowance.is_unsafe { unsandboxed_vm::open() } else { sandbox::open() };
         let lua = opened.map_err(trouble)?;
         let host = Rc::new(Host::new(now));

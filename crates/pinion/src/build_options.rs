@@ -49,16 +49,16 @@ pub(crate) fn options(
 /// Returns the failure of a build, by its kind: a wrong pattern is a wrong command line.
 pub(crate) fn failure(error: BuildError) -> Failure {
     match error {
-        BuildError::Problems(problems) => Failure::Problems(problems),
+        BuildError::Problems(problems) => Failure::UnusableFiles(problems),
         BuildError::Cancelled => anyhow!("cancelled; nothing was written").into(),
         BuildError::Occupied { by: Occupant::OtherFile, .. } => {
             anyhow!("{error}; give another name with -o, or replace it with --force").into()
         }
         BuildError::Occupied { .. } => anyhow!("{error}; give another name with -o").into(),
         BuildError::Glob { option, what } => Failure::usage(format!("--{option}: {what}")),
-        BuildError::Rules(errors) => Failure::Rules(errors),
-        BuildError::UnreadRules(problems) => Failure::UnreadRules(problems),
-        BuildError::Code(errors) => Failure::Code(errors),
+        BuildError::Rules(errors) => Failure::InvalidRules(errors),
+        BuildError::UnreadRules(problems) => Failure::UnreadableRules(problems),
+        BuildError::Code(errors) => Failure::InvalidCode(errors),
         BuildError::SinglePage(_) => Failure::usage(format!("--single-page: {error}")),
         BuildError::FieldValue { .. } => Failure::usage(error.to_string()),
         error => anyhow!(error).into(),

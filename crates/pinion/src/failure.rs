@@ -1,5 +1,8 @@
-//! The reasons why a verb did not succeed, and the exit code of each: 1 the work failed, 2 the
-//! command line or configuration is wrong. Every reason is reported in one line with the advice.
+//! The results of verbs that did not succeed, and their exit codes: 1 if the work failed, 2 if the
+//! command line or the configuration is wrong, 0 if only the reader of the output has gone.
+//!
+//! A failure is reported as one line for each single fault, one line that says what to do, and the
+//! stack of a script that has failed.
 
 use crate::config::ConfigFault;
 use crate::terminal::counted;
@@ -16,27 +19,30 @@ use std::process::ExitCode;
 pub(crate) enum Failure {
     /// The command line or the configuration is wrong; nothing was started.
     Usage(String),
-    /// The command line was right, the work failed.
+    /// The command line was correct, but the work failed.
     Failed(anyhow::Error),
-    /// Files of a folder stand in the way of a build.
-    Problems(Vec<FileProblem>),
+    /// Files of a folder cannot be published, so nothing was built.
+    UnusableFiles(Vec<FileProblem>),
     /// Faults in a configuration file; nothing was started.
-    Faults(Vec<ConfigFault>),
+    ConfigFaults(Vec<ConfigFault>),
     /// Rules files that cannot be read.
-    UnreadRules(Vec<FileProblem>),
-    /// Rules files that cannot be understood.
-    Rules(Vec<RuleError>),
-    /// Code of a dynamic site that cannot be read or understood.
-    Code(Vec<CodeError>),
-    /// One of several sites cannot be loaded: its host, and why.
-    OfSite(String, Box<Self>),
-    /// Several things failed, each for its own reason; at least two.
-    Several(Vec<Self>),
-    /// The work failed and the verb has already said why, on stdout and stderr.
-    Told,
-    /// The verb has already reported the faults in a configuration.
-    ToldUsage,
-    /// The reader of our output has gone (`pinion ls site.pinion | head`): no failure at all.
+    UnreadableRules(Vec<FileProblem>),
+    /// Rules files with errors.
+    InvalidRules(Vec<RuleError>),
+    /// Code of a dynamic site that cannot be read, or has errors.
+    InvalidCode(Vec<CodeError>),
+    /// A site that has a host of its own cannot be built: the host, and the failure.
+    InSite(String, Box<Self>),
+    /// Several sites cannot be loaded, each for its own reason; at least two.
+    SeveralSites(Vec<Self>),
+    /// The exit code is 1, and nothing is reported: the verb has already written its result or its
+    /// error. It is also the result of `diff --exit-code` for archives that differ.
+    AlreadyReported,
+    /// The exit code is 2, and nothing is reported: the faults in a configuration or in rules files
+    /// are reported already.
+    AlreadyReportedConfig,
+    /// The reader of our output has gone (`pinion ls site.pinion | head`). This is not a failure:
+    /// the exit code is 0.
     ReaderGone,
 }
 
@@ -46,59 +52,71 @@ impl Failure {
         Self::Usage(message.into())
     }
 
-    /// Returns the failure of a build for a server: with its files as they lie on the disk below
-    /// `source`, and with the host of the site, if there is one.
-    pub(crate) fn of_site(mut self, source: &Path, host: Option<&str>) -> Self {
-        let in_place = |file: &mut PathBuf| *file = pinion_builder::in_place(source, file);
+    /// Returns the failure of a build for the site of a server: relative paths of its files are
+    /// joined with the folder `source`, and the messages begin with the host, if there is one.
+    /// Other failures are returned as they are.
+    pub(crate) fn with_site(mut self, source: &Path, host: Option<&str>) -> Self {
+        let on_disk = |file: &mut PathBuf| *file = pinion_builder::path_on_disk(source, file);
         match &mut self {
-            Self::Rules(errors) => errors.iter_mut().for_each(|error| in_place(&mut error.file)),
-            Self::Problems(problems) | Self::UnreadRules(problems) => {
-                problems.iter_mut().for_each(|problem| in_place(&mut problem.path));
+            Self::InvalidRules(errors) => {
+                errors.iter_mut().for_each(|error| on_disk(&mut error.file))
             }
-            Self::Code(_) => {}
+            Self::UnusableFiles(problems) | Self::UnreadableRules(problems) => {
+                problems.iter_mut().for_each(|problem| on_disk(&mut problem.path));
+            }
+            Self::InvalidCode(_) => {}
             _ => return self,
         }
         match host {
-            Some(host) => Self::OfSite(host.to_owned(), Box::new(self)),
+            Some(host) => Self::InSite(host.to_owned(), Box::new(self)),
             None => self,
         }
     }
 
-    /// Reports the reason on stderr and returns the exit code it has.
+    /// Reports the failure on stderr and returns its exit code.
     pub(crate) fn report(self) -> ExitCode {
-        self.tell();
+        self.print();
         self.exit_code()
     }
 
     fn exit_code(&self) -> ExitCode {
         match self {
             Self::Usage(_)
-            | Self::Faults(_)
-            | Self::UnreadRules(_)
-            | Self::Rules(_)
-            | Self::ToldUsage => ExitCode::from(2),
-            Self::Failed(_) | Self::Problems(_) | Self::Code(_) | Self::Told => ExitCode::from(1),
-            Self::OfSite(_, failure) => failure.exit_code(),
-            Self::Several(failures) => failures.first().map_or(ExitCode::FAILURE, Self::exit_code),
+            | Self::ConfigFaults(_)
+            | Self::UnreadableRules(_)
+            | Self::InvalidRules(_)
+            | Self::AlreadyReportedConfig => ExitCode::from(2),
+            Self::Failed(_)
+            | Self::UnusableFiles(_)
+            | Self::InvalidCode(_)
+            | Self::AlreadyReported => ExitCode::from(1),
+            Self::InSite(_, failure) => failure.exit_code(),
+            Self::SeveralSites(failures) => {
+                failures.first().map_or(ExitCode::FAILURE, Self::exit_code)
+            }
             Self::ReaderGone => ExitCode::SUCCESS,
         }
     }
 
-    /// Reports the reason on stderr now: the verb has written its document already.
-    pub(crate) fn told(self) -> Self {
-        self.tell();
-        if matches!(self, Self::ReaderGone) { self } else { Self::Told }
+    /// Reports the failure on stderr at once, and returns a failure that is not reported again.
+    /// Verbs use it that have already written a JSON document to stdout.
+    pub(crate) fn printed(self) -> Self {
+        self.print();
+        if matches!(self, Self::ReaderGone) { self } else { Self::AlreadyReported }
     }
 
-    /// Returns the failure of a server that does not start: its last line says so. A wrong command
-    /// line has only the line that names the flag.
+    /// Reports the failure of a server that does not start, and returns a failure that is not
+    /// reported again. First comes a line for each single fault, then `cannot start:` with the
+    /// reason, then the stack of a script that has failed.
     ///
-    /// The faults that this line counts are reported here, a line for each. The stack of a script
-    /// comes after it.
-    pub(crate) fn at_start(self) -> Self {
+    /// A wrong command line is returned as it is: its report is the line that names the flag.
+    pub(crate) fn reported_as_start_failure(self) -> Self {
         let reason = match &self {
-            Self::Usage(_) | Self::Told | Self::ToldUsage | Self::ReaderGone => return self,
-            Self::Faults(faults) => {
+            Self::Usage(_)
+            | Self::AlreadyReported
+            | Self::AlreadyReportedConfig
+            | Self::ReaderGone => return self,
+            Self::ConfigFaults(faults) => {
                 let file = faults.first().map(|fault| fault.file.display().to_string());
                 let errors = counted(faults.len() as u64, "error");
                 format!("{errors} in {}", file.unwrap_or_default())
@@ -109,8 +127,12 @@ impl Failure {
             stderr::line(format_args!("pinion: {part}"));
         }
         stderr::line(format_args!("pinion: cannot start: {reason}"));
-        self.tell_stack();
-        if self.exit_code() == ExitCode::from(2) { Self::ToldUsage } else { Self::Told }
+        self.print_stack();
+        if self.exit_code() == ExitCode::from(2) {
+            Self::AlreadyReportedConfig
+        } else {
+            Self::AlreadyReported
+        }
     }
 
     /// Returns the reason in one line; `None` if it is reported already, or if there is no reason
@@ -119,59 +141,58 @@ impl Failure {
         match self {
             Self::Usage(message) => Some(message.clone()),
             Self::Failed(error) => Some(one_line(error)),
-            Self::Problems(problems) => {
+            Self::UnusableFiles(problems) => {
                 let (paths, them) = counted_as(problems.len(), "path");
                 Some(format!(
                     "nothing was built because {paths} cannot be published; correct {them}, or \
                      leave {them} out with --exclude or --keep-going"
                 ))
             }
-            Self::UnreadRules(problems) => {
+            Self::UnreadableRules(problems) => {
                 let (files, _) = counted_as(problems.len(), "rules file");
                 Some(format!(
                     "nothing was built because {files} cannot be read; correct the path or the \
                      permissions"
                 ))
             }
-            Self::Rules(errors) => {
+            Self::InvalidRules(errors) => {
                 let (errors, them) = counted_as(errors.len(), "error");
                 Some(format!(
                     "nothing was built because of {errors} in rules files; correct {them}, or \
                      skip the wrong lines with --lax-rules"
                 ))
             }
-            Self::Code(errors) => {
+            Self::InvalidCode(errors) => {
                 let (errors, them) = counted_as(errors.len(), "error");
                 Some(format!("nothing was built because of {errors} in code; correct {them}"))
             }
-            Self::OfSite(host, failure) => Some(format!("site {host}: {}", failure.reason()?)),
-            Self::Several(failures) => {
+            Self::InSite(host, failure) => Some(format!("site {host}: {}", failure.reason()?)),
+            Self::SeveralSites(failures) => {
                 let sites = counted(failures.len() as u64, "site");
                 Some(format!("{sites} cannot be loaded; correct what the lines above say"))
             }
-            // Each fault is a whole line.
-            Self::Faults(faults) => {
+            Self::ConfigFaults(faults) => {
                 let lines: Vec<String> = faults.iter().map(ConfigFault::to_string).collect();
                 (!lines.is_empty()).then(|| lines.join("; "))
             }
-            Self::Told | Self::ToldUsage | Self::ReaderGone => None,
+            Self::AlreadyReported | Self::AlreadyReportedConfig | Self::ReaderGone => None,
         }
     }
 
-    fn tell(&self) {
+    fn print(&self) {
         let parts = self.parts();
         for part in &parts {
             stderr::line(format_args!("pinion: {part}"));
         }
-        // Each fault is a whole line.
-        let is_told = matches!(self, Self::Faults(_));
-        if let Some(reason) = self.reason().filter(|_| !is_told) {
+        // The reason of these would repeat the faults that were printed above.
+        let reason_repeats_parts = matches!(self, Self::ConfigFaults(_));
+        if let Some(reason) = self.reason().filter(|_| !reason_repeats_parts) {
             stderr::line(format_args!("pinion: {reason}"));
         }
-        self.tell_stack();
+        self.print_stack();
     }
 
-    fn tell_stack(&self) {
+    fn print_stack(&self) {
         for line in self.stack() {
             stderr::line(format_args!("pinion:   {line}"));
         }
@@ -182,16 +203,16 @@ impl Failure {
     pub(crate) fn stack(&self) -> Vec<String> {
         let problem = match self {
             Self::Failed(error) => error.downcast_ref::<LuaProblem>(),
-            Self::OfSite(_, failure) => return failure.stack(),
+            Self::InSite(_, failure) => return failure.stack(),
             _ => None,
         };
-        let shown = |c: char| if c.is_control() { ' ' } else { c };
+        let without_control = |c: char| if c.is_control() { ' ' } else { c };
         let lines = problem.into_iter().flat_map(LuaProblem::stack);
-        lines.map(|line| line.chars().map(shown).collect()).collect()
+        lines.map(|line| line.chars().map(without_control).collect()).collect()
     }
 
-    /// Returns everything that is wrong, one message each; the reason where there is no more to
-    /// say. That of a script has the lines of its stack below the first one.
+    /// Returns a message for each single fault. If there are none, returns the reason, with the
+    /// stack of the script below it.
     pub(crate) fn messages(&self) -> Vec<String> {
         let parts = self.parts();
         if !parts.is_empty() {
@@ -201,19 +222,20 @@ impl Failure {
         self.reason().map(with_stack).into_iter().collect()
     }
 
-    /// Returns the single faults that the reason only counts.
+    /// Returns a message for each single fault that the failure consists of. It has none if it is a
+    /// single reason.
     fn parts(&self) -> Vec<String> {
         match self {
-            Self::Problems(problems) | Self::UnreadRules(problems) => {
+            Self::UnusableFiles(problems) | Self::UnreadableRules(problems) => {
                 problems.iter().map(ToString::to_string).collect()
             }
-            Self::Rules(errors) => errors.iter().map(ToString::to_string).collect(),
-            Self::Code(errors) => errors.iter().map(ToString::to_string).collect(),
-            Self::Faults(faults) => faults.iter().map(ToString::to_string).collect(),
-            Self::OfSite(host, failure) => {
+            Self::InvalidRules(errors) => errors.iter().map(ToString::to_string).collect(),
+            Self::InvalidCode(errors) => errors.iter().map(ToString::to_string).collect(),
+            Self::ConfigFaults(faults) => faults.iter().map(ToString::to_string).collect(),
+            Self::InSite(host, failure) => {
                 failure.parts().iter().map(|part| format!("site {host}: {part}")).collect()
             }
-            Self::Several(failures) => failures.iter().flat_map(Self::messages).collect(),
+            Self::SeveralSites(failures) => failures.iter().flat_map(Self::messages).collect(),
             _ => Vec::new(),
         }
     }
@@ -228,8 +250,8 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// Converts an error of writing to stdout: every other I/O error has a context that names its
-/// operation.
+/// Converts an error of writing to stdout. Only such errors are converted: other I/O errors get a
+/// context that names their operation first.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         anyhow::Error::from(error).context("cannot write to stdout").into()
@@ -291,25 +313,31 @@ mod tests {
 
     /// The message of each error names the flags that continue in spite of it.
     #[test]
-    fn what_stopped_a_build_names_the_flags_to_go_on() {
+    fn the_message_of_a_stopped_build_names_the_flags_that_continue_it() {
         let file = || "a".into();
         let problem = || FileProblem { path: file(), reason: pinion_builder::Reason::Pipe };
         let rule = RuleError { file: file(), line: 1, column: 1, expected: "b".to_owned() };
         for (failure, expected) in [
-            (Failure::Problems(vec![problem()]), "correct it, or leave it out with --exclude or"),
-            (Failure::Problems(vec![problem(), problem()]), "2 paths cannot be published; correct"),
-            (Failure::Problems(vec![problem()]), "--keep-going"),
-            (Failure::UnreadRules(vec![problem()]), "correct the path or the permissions"),
-            (Failure::Rules(vec![rule]), "skip the wrong lines with --lax-rules"),
+            (
+                Failure::UnusableFiles(vec![problem()]),
+                "correct it, or leave it out with --exclude or",
+            ),
+            (
+                Failure::UnusableFiles(vec![problem(), problem()]),
+                "2 paths cannot be published; correct",
+            ),
+            (Failure::UnusableFiles(vec![problem()]), "--keep-going"),
+            (Failure::UnreadableRules(vec![problem()]), "correct the path or the permissions"),
+            (Failure::InvalidRules(vec![rule]), "skip the wrong lines with --lax-rules"),
         ] {
             let reason = failure.reason().unwrap_or_default();
             assert!(reason.contains(expected), "{reason}");
         }
     }
 
-    /// A user who runs several sites learns which one is wrong, and where its file is.
+    /// With several sites, the message tells the user which site has failed, and where its file is.
     #[test]
-    fn what_is_wrong_with_a_site_names_its_host_and_its_file() {
+    fn a_failure_of_a_site_names_its_host_and_its_file() {
         let rule = |file: &str| RuleError {
             file: file.into(),
             line: 1,
@@ -320,33 +348,36 @@ mod tests {
             || FileProblem { path: "_headers".into(), reason: pinion_builder::Reason::Pipe };
         let source = Path::new("/srv/a");
         for (failure, file) in [
-            (Failure::Rules(vec![rule("_redirects")]), "/srv/a/_redirects:1:2: expected b"),
-            (Failure::Rules(vec![rule("./conf/rules")]), "./conf/rules:1:2: expected b"),
-            (Failure::UnreadRules(vec![problem()]), "/srv/a/_headers: a named pipe, not a file"),
-            (Failure::Problems(vec![problem()]), "/srv/a/_headers: a named pipe, not a file"),
+            (Failure::InvalidRules(vec![rule("_redirects")]), "/srv/a/_redirects:1:2: expected b"),
+            (Failure::InvalidRules(vec![rule("./conf/rules")]), "./conf/rules:1:2: expected b"),
+            (
+                Failure::UnreadableRules(vec![problem()]),
+                "/srv/a/_headers: a named pipe, not a file",
+            ),
+            (Failure::UnusableFiles(vec![problem()]), "/srv/a/_headers: a named pipe, not a file"),
         ] {
             let code = failure.exit_code();
-            let named = failure.of_site(source, Some("a.test"));
+            let named = failure.with_site(source, Some("a.test"));
             assert_eq!(named.messages(), [format!("site a.test: {file}")]);
             assert!(named.reason().is_some_and(|reason| reason.starts_with("site a.test: ")));
             assert_eq!(named.exit_code(), code);
         }
-        let alone = Failure::Rules(vec![rule("_redirects")]).of_site(source, None);
+        let alone = Failure::InvalidRules(vec![rule("_redirects")]).with_site(source, None);
         assert_eq!(alone.messages(), ["/srv/a/_redirects:1:2: expected b"]);
     }
 
-    /// Each failure is printed, whatever kind it is, and the last line counts them.
+    /// Each failure has a message, whatever kind it is, and the reason counts them.
     #[test]
-    fn of_several_failures_each_is_told() {
+    fn each_of_several_failures_is_reported() {
         let rules = ["a", "b"].map(|name| RuleError {
             file: name.into(),
             line: 1,
             column: 2,
             expected: "c".to_owned(),
         });
-        let first = Failure::Rules(rules.to_vec()).of_site(Path::new("s"), Some("a.test"));
+        let first = Failure::InvalidRules(rules.to_vec()).with_site(Path::new("s"), Some("a.test"));
         let failures = vec![first, Failure::from(anyhow::anyhow!("main.lua:1: wrong"))];
-        let several = Failure::Several(failures);
+        let several = Failure::SeveralSites(failures);
         let expected = [
             "site a.test: s/a:1:2: expected c",
             "site a.test: s/b:1:2: expected c",
@@ -357,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_that_was_already_told_is_not_repeated() {
+    fn a_cause_that_was_already_named_is_not_repeated() {
         let error = anyhow::anyhow!("disk full").context("cannot write: disk full");
         assert_eq!(one_line(&error), "cannot write: disk full");
     }

@@ -74,10 +74,10 @@ impl KnownMembers {
     pub(crate) fn write(mut self, failure: &Failure) {
         let Some(reason) = failure.reason() else { return };
         self.0.insert("error".to_owned(), reason.into());
-        if let Failure::Problems(found) | Failure::UnreadRules(found) = failure {
+        if let Failure::UnusableFiles(found) | Failure::UnreadableRules(found) = failure {
             self.0.insert("problems".to_owned(), problems(found).into());
         }
-        if let Failure::Rules(errors) = failure {
+        if let Failure::InvalidRules(errors) = failure {
             let error = |error: &RuleError| {
                 json!({
                     "file": text(&error.file),
@@ -88,7 +88,7 @@ impl KnownMembers {
             };
             self.0.insert("rule_errors".to_owned(), errors.iter().map(error).collect());
         }
-        if let Failure::Code(errors) = failure {
+        if let Failure::InvalidCode(errors) = failure {
             let error = |error: &CodeError| {
                 let file = text(&error.file);
                 json!({"file": file, "line": error.line, "message": error.what})

@@ -49,12 +49,12 @@ impl ConfigFile {
     /// Returns the plan that the file and the flags now ask for.
     ///
     /// # Errors
-    /// [`Failure::Faults`] with everything that is wrong, [`Failure::Usage`] for a flag that has
+    /// [`Failure::ConfigFaults`] with everything that is wrong, [`Failure::Usage`] for a flag that has
     /// no effect.
     pub(crate) fn plan(&self) -> Result<ServerPlan, Failure> {
         let loaded = config::load(&self.path, &self.flags);
         let Some(serve) = loaded.serve.filter(|_| loaded.faults.is_empty()) else {
-            return Err(Failure::Faults(loaded.faults));
+            return Err(Failure::ConfigFaults(loaded.faults));
         };
         let sites: Vec<PlannedSite> = loaded.sites.into_iter().map(|site| site.planned).collect();
         let is_useless = |flag: &&&str| {
@@ -149,12 +149,12 @@ impl ServerPlan {
     /// needs that starts them.
     ///
     /// # Errors
-    /// [`Failure::Faults`] with each program that lacks one.
+    /// [`Failure::ConfigFaults`] with each program that lacks one.
     pub(crate) fn check_privileges(&self) -> Result<(), Failure> {
         if self.privilege_faults.is_empty() {
             Ok(())
         } else {
-            Err(Failure::Faults(self.privilege_faults.clone()))
+            Err(Failure::ConfigFaults(self.privilege_faults.clone()))
         }
     }
 }

@@ -222,16 +222,16 @@ pub(crate) struct CommandCall<'a> {
 pub(crate) fn call(
     locks: &mut Locks<'_>,
     client: &mut ClientState,
-    (CommandCall { command, arguments, first_hash }, limit): (CommandCall<'_>, WorkLimit),
+    (CommandCall { command, arguments, first_hash }, work_limit): (CommandCall<'_>, WorkLimit),
     now_ms: u64,
     output: &mut ReplyOutput,
 ) -> Execution {
     let mark = output.mark();
     let (database, version) = (client.database, client.version);
     let reply = Reply { output: &mut *output, version };
-    let is_timed = locks.store().slow_log.times(command, arguments, limit);
+    let is_timed = locks.store().slow_log.times(command, arguments, work_limit);
     let mut call =
-        Call { command, arguments, first_hash, client, database, locks, reply, now_ms, limit };
+        Call { command, arguments, first_hash, client, database, locks, reply, now_ms, work_limit };
     let result = if is_timed { call_timed(&mut call) } else { (command.handler)(&mut call) };
     if let Err(error) = result {
         output.truncate(mark);

@@ -87,9 +87,9 @@ impl SlowLog {
         limit: WorkLimit,
     ) -> bool {
         let bytes = arguments.ranges.last().map_or(0, |range| range.end);
-        let is_short = command.flags.has_any(Flags::FAST.and(Flags::SHORT));
+        let is_quick = command.flags.has_any(Flags::FAST.and(Flags::QUICK_IF_SMALL));
         let may_be_slow = !limit.is_limited() || self.times_limited.load(Ordering::Relaxed);
-        !is_short && may_be_slow || bytes >= self.timed_min_bytes.load(Ordering::Relaxed)
+        !is_quick && may_be_slow || bytes >= self.timed_min_bytes.load(Ordering::Relaxed)
     }
 
     /// Returns the start time of a command in microseconds, or `None` if the command is not timed.

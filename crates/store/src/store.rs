@@ -217,9 +217,9 @@ impl Store {
         if let Ok(mut shard) = self.lock(cursor.shard % self.shards.len(), now_ms)
             && cursor.database < shard.databases().len()
         {
-            let (database, effects) = shard.database(cursor.database);
+            let (database, context) = shard.database(cursor.database);
             if database.expiring() > 0
-                && let Some(next) = database.remove_expired(cursor.position, count, effects)
+                && let Some(next) = database.remove_expired(cursor.position, count, context)
             {
                 cursor.position = next;
                 self.report(&mut shard);
@@ -270,8 +270,8 @@ impl Store {
     ) -> Option<R> {
         let key = self.key(key);
         let mut shard = self.lock(self.shard_index(key), now_ms).ok()?;
-        let (database, effects) = shard.database(database);
-        let result = look(database.get(key, effects).map(StoredValue::of));
+        let (database, context) = shard.database(database);
+        let result = look(database.get(key, context).map(StoredValue::of));
         self.report(&mut shard);
         Some(result)
     }
@@ -292,8 +292,8 @@ impl Store {
     ) -> R {
         let key = self.key(key);
         let mut locks = Locks::for_job(self, ShardSet::from_iter([self.shard_index(key)]), now_ms);
-        let (database, effects) = locks.database(database, key);
-        look(database.get(key, effects).map(StoredValue::of))
+        let (database, context) = locks.database(database, key);
+        look(database.get(key, context).map(StoredValue::of))
     }
 
     /// Locks a shard. A poisoned lock is used all the same: a thread that has panicked while it
@@ -305,16 +305,16 @@ impl Store {
     #[inline(always)]
     pub(crate) fn lock(&self, index: usize, now_ms: u64) -> Result<MutexGuard<'_, Shard>, Busy> {
         let mut shard = self.shards[index].lock()?;
-        shard.effects.now_ms = now_ms;
-        shard.effects.recording = self.recording();
+        shard.context.now_ms = now_ms;
+        shard.context.recording = self.recording();
         Ok(shard)
     }
 
     /// Locks a shard for a job, until [`Self::job_leaves`].
     pub(crate) fn lock_for_job(&self, index: usize, now_ms: u64) -> MutexGuard<'_, Shard> {
         let mut shard = self.shards[index].lock_for_job();
-        shard.effects.now_ms = now_ms;
-        shard.effects.recording = self.recording();
+        shard.context.now_ms = now_ms;
+        shard.context.recording = self.recording();
         shard
     }
 
@@ -390,12 +390,12 @@ impl Store {
         if shard.memory_bytes().abs_diff(shard.reported_bytes) >= REPORTED_STEP_BYTES {
             self.report_all(shard);
         }
-        if !shard.effects.garbage.is_empty() {
+        if !shard.context.garbage.is_empty() {
             let mut garbage = self.garbage.lock().unwrap_or_else(PoisonError::into_inner);
-            garbage.append(&mut shard.effects.garbage);
+            garbage.append(&mut shard.context.garbage);
         }
-        if shard.effects.expired_keys > 0 {
-            let expired = std::mem::take(&mut shard.effects.expired_keys);
+        if shard.context.expired_keys > 0 {
+            let expired = std::mem::take(&mut shard.context.expired_keys);
             self.expired_keys.fetch_add(expired, Ordering::Relaxed);
         }
     }
@@ -438,9 +438,9 @@ impl Store {
             return if is_end { 0 } else { (next_part as u64) << POSITION_BITS };
         };
         for number in first..shard.databases().len() {
-            let (database, effects) = shard.database(number);
+            let (database, context) = shard.database(number);
             if database.partly_expiring() > 0 {
-                let next = database.remove_expired_fields(position, COUNT, effects);
+                let next = database.remove_expired_fields(position, COUNT, context);
                 next_part = index * DATABASES + number + usize::from(next.is_none());
                 position = next.unwrap_or(0);
                 break;
@@ -465,7 +465,7 @@ impl Store {
     /// Drops replies. Large strings are freed by [`Self::free_garbage`]. The memory of a reply of
     /// usual size is kept.
     pub fn discard_output(&self, output: &mut ReplyOutput) {
-        for string in output.take_shared() {
+        for string in output.take_shared_strings() {
             self.discard_string(&mut { string });
         }
         if output.bytes.capacity() >= LONG_STRING_MIN_BYTES {

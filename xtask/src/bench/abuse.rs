@@ -1,8 +1,9 @@
 //! `cargo xtask bench abuse`: the time that a client waits for a response while another one abuses
 //! the server, compared with its usual time.
 //!
-//! The content of a request can be an abuse as well: its own time is compared with that of content
-//! of the same length.
+//! Requests with large content that keep one function of C busy are an abuse as well
+//! (`large_content`). Keys of a table whose hashes collide are another one (`hash_collisions`):
+//! here the time of the request itself is compared with that of a request with other keys.
 //!
 //! The clients behave as in `tests/tests/black_box/connection_permits.rs` and `lua_uploads.rs`,
 //! which count responses; here they are timed.

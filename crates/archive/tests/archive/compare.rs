@@ -9,7 +9,9 @@ use pinion_archive::{
 use pinion_http::content_coding::Coding;
 use proptest::prelude::*;
 
-use crate::sample_archive::{body, finish, form, resource, shared, site, writer};
+use crate::sample_archive::{
+    add_shared_block, body, finish, representation, resource, site, writer,
+};
 
 /// The response to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +24,7 @@ type Site = BTreeMap<String, Response>;
 
 fn written(site: &Site) -> Vec<u8> {
     let mut w = writer();
-    let types = [shared(&mut w, "text/html"), shared(&mut w, "text/css")];
+    let types = [add_shared_block(&mut w, "text/html"), add_shared_block(&mut w, "text/css")];
     let block = NewShared {
         role: Role::Ordinary,
         status: 308,
@@ -35,11 +37,13 @@ fn written(site: &Site) -> Vec<u8> {
         match *response {
             Response::Content { content, gzip, css, modified, alias } => {
                 let fields = types[usize::from(css)];
-                let mut forms = vec![form(Coding::Identity, fields, body(&mut w, &[content]))];
+                let mut representations =
+                    vec![representation(Coding::Identity, fields, body(&mut w, &[content]))];
                 let gzip = gzip.map(|gzip| body(&mut w, &[0x1f, gzip]));
-                forms.extend(gzip.map(|gzip| form(Coding::Gzip, fields, gzip)));
+                representations.extend(gzip.map(|gzip| representation(Coding::Gzip, fields, gzip)));
                 let target: &[u8] = if alias { b"/other" } else { b"" };
-                let entry = NewEntry { modified, target, ..resource(path.as_bytes(), &forms) };
+                let entry =
+                    NewEntry { modified, target, ..resource(path.as_bytes(), &representations) };
                 w.entry(&entry).expect("valid");
             }
             Response::Moved { to, permanent, query, fields } => {
@@ -187,9 +191,9 @@ fn an_archive_with_one_of_everything_equals_itself() {
 fn not_found_pages_are_compared_too() {
     let page = |content: &[u8]| {
         let mut w = writer();
-        let html = shared(&mut w, "text/html");
-        let forms = [form(Coding::Identity, html, body(&mut w, content))];
-        w.fallback(&NewEntry { status: 404, ..resource(b"/", &forms) }).expect("valid");
+        let html = add_shared_block(&mut w, "text/html");
+        let representations = [representation(Coding::Identity, html, body(&mut w, content))];
+        w.fallback(&NewEntry { status: 404, ..resource(b"/", &representations) }).expect("valid");
         finish(w)
     };
     let (found, _) = compared(&page(b"a"), &page(b"b"));

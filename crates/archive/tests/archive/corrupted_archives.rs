@@ -6,10 +6,12 @@ use pinion_archive::{Layout, OpenError, Scratch, SectionKind, verify};
 use zerocopy::FromBytes;
 
 use crate::fuzz_edits::reseal;
-use crate::sample_archive::{KEYS, Said, everything_in, later_site, site};
+use crate::sample_archive::{
+    LookupResult, PATHS, describe_site_in, site, site_with_code_and_field_rules,
+};
 
 /// Asserts that each result is as before, or an error.
-fn assert_same_or_damage(whole: &[Said], damaged: &[Said], what: &str) {
+fn assert_same_or_damage(whole: &[LookupResult], damaged: &[LookupResult], what: &str) {
     for (rank, (whole, damaged)) in whole.iter().zip(damaged).enumerate() {
         assert!(damaged.is_err() || damaged == whole, "{what}, answer {rank}: {damaged:?}");
     }
@@ -18,8 +20,8 @@ fn assert_same_or_damage(whole: &[Said], damaged: &[Said], what: &str) {
 #[test]
 fn every_flipped_bit_is_harmless_or_named() {
     let whole = site();
-    let said = everything_in(&Layout::open(&whole).expect("sound"), &whole);
-    assert!(said.iter().all(Result::is_ok));
+    let results = describe_site_in(&Layout::open(&whole).expect("sound"), &whole);
+    assert!(results.iter().all(Result::is_ok));
     let mut bytes = whole.clone();
     let (mut refused, mut damaged) = (0, 0);
     for place in 0..bytes.len() {
@@ -31,8 +33,8 @@ fn every_flipped_bit_is_harmless_or_named() {
                     assert!(!error.to_string().is_empty());
                 }
                 Ok(layout) => {
-                    let now = everything_in(&layout, &bytes);
-                    assert_same_or_damage(&said, &now, &format!("byte {place} bit {bit}"));
+                    let now = describe_site_in(&layout, &bytes);
+                    assert_same_or_damage(&results, &now, &format!("byte {place} bit {bit}"));
                     damaged += usize::from(now.iter().any(Result::is_err));
                 }
             }
@@ -46,7 +48,7 @@ fn every_flipped_bit_is_harmless_or_named() {
 
 #[test]
 fn verify_finds_every_changed_byte() {
-    for mut bytes in [site(), later_site()] {
+    for mut bytes in [site(), site_with_code_and_field_rules()] {
         assert!(verify(&bytes, &mut |_, _| {}).expect("opens").is_sound());
         for place in 0..bytes.len() {
             for flip in [1, 0x80, 0xff] {
@@ -84,14 +86,14 @@ fn a_file_cut_at_any_length_is_refused() {
 fn a_file_cut_or_zeroed_after_it_was_opened_costs_answers_only() {
     let whole = site();
     let layout = Layout::open(&whole).expect("sound");
-    let said = everything_in(&layout, &whole);
+    let results = describe_site_in(&layout, &whole);
     let mut zeroed = whole.clone();
     for length in (0..whole.len()).rev() {
-        let now = everything_in(&layout, &whole[..length]);
-        assert_same_or_damage(&said, &now, &format!("cut at {length}"));
+        let now = describe_site_in(&layout, &whole[..length]);
+        assert_same_or_damage(&results, &now, &format!("cut at {length}"));
         zeroed[length] = 0;
-        let now = everything_in(&layout, &zeroed);
-        assert_same_or_damage(&said, &now, &format!("zeroed from {length}"));
+        let now = describe_site_in(&layout, &zeroed);
+        assert_same_or_damage(&results, &now, &format!("zeroed from {length}"));
     }
 }
 
@@ -159,7 +161,7 @@ fn a_section_of_signatures_leaves_the_digest_as_it_is() {
 fn misplaced_blocks_are_seen() {
     let whole = site();
     let layout = Layout::open(&whole).expect("sound");
-    let said = everything_in(&layout, &whole);
+    let results = describe_site_in(&layout, &whole);
     for block in [8, 64, 512] {
         let blocks = whole.len() / block;
         for from in 0..blocks {
@@ -167,8 +169,8 @@ fn misplaced_blocks_are_seen() {
                 let mut bytes = whole.clone();
                 bytes.copy_within(from * block..(from + 1) * block, to * block);
                 if let Ok(layout) = Layout::open(&bytes) {
-                    let now = everything_in(&layout, &bytes);
-                    assert_same_or_damage(&said, &now, &format!("{block} × {from} over {to}"));
+                    let now = describe_site_in(&layout, &bytes);
+                    assert_same_or_damage(&results, &now, &format!("{block} × {from} over {to}"));
                 }
             }
         }
@@ -180,11 +182,11 @@ fn misplaced_blocks_are_seen() {
 fn damage_to_a_record_costs_that_resource_alone() {
     let mut bytes = site();
     let layout = Layout::open(&bytes).expect("sound");
-    let whole = everything_in(&layout, &bytes);
+    let whole = describe_site_in(&layout, &bytes);
     let records = layout.sections().iter().find(|section| section.kind == SectionKind::RECORDS);
     let records = records.expect("required").offset as usize;
     bytes[records + 40] ^= 1;
-    let now = everything_in(&layout, &bytes);
+    let now = describe_site_in(&layout, &bytes);
     assert!(now[0].is_err(), "the first record is that of the first key");
     assert_eq!(whole[1..], now[1..]);
     let report = verify(&bytes, &mut |_, _| {}).expect("opens");
@@ -198,7 +200,7 @@ fn the_scratch_is_empty_after_a_miss() {
     let layout = Layout::open(&bytes).expect("sound");
     let archive = layout.view(&bytes);
     let mut scratch = Scratch::new();
-    assert_eq!(archive.load(KEYS[0], &mut scratch), Ok(true));
+    assert_eq!(archive.load(PATHS[0], &mut scratch), Ok(true));
     assert!(scratch.entry().is_some());
     assert_eq!(archive.load(b"/nothing", &mut scratch), Ok(false));
     assert!(scratch.entry().is_none());

@@ -4,15 +4,17 @@ use pinion_archive::limits::ERROR_PAGE_MAX_BYTES;
 use pinion_archive::{Layout, NewEntry, WriteError, verify};
 use pinion_http::content_coding::Coding;
 
-use crate::sample_archive::{body, finish, form, is_sound, resource, shared, writer};
+use crate::sample_archive::{
+    TAGGED_TYPE, add_shared_block, body, finish, is_sound, representation, resource, writer,
+};
 
 fn with_pages(pages: &[(u16, &[u8])]) -> Vec<u8> {
     let mut w = writer();
     // The type whose tags are used here.
-    let html = shared(&mut w, "type");
+    let html = add_shared_block(&mut w, TAGGED_TYPE);
     for &(status, content) in pages {
-        let forms = [form(Coding::Identity, html, body(&mut w, content))];
-        w.error_page(&NewEntry { status, ..resource(b"/", &forms) }).expect("a page");
+        let representations = [representation(Coding::Identity, html, body(&mut w, content))];
+        w.error_page(&NewEntry { status, ..resource(b"/", &representations) }).expect("a page");
     }
     finish(w)
 }
@@ -68,10 +70,10 @@ fn a_damaged_page_is_left_out_and_found() {
 #[test]
 fn what_is_no_page_of_an_error_is_refused() {
     let mut w = writer();
-    let html = shared(&mut w, "text/html");
+    let html = add_shared_block(&mut w, "text/html");
     let large = vec![b'x'; ERROR_PAGE_MAX_BYTES as usize + 1];
-    let small = [form(Coding::Identity, html, body(&mut w, b"x"))];
-    let large = [form(Coding::Identity, html, body(&mut w, &large))];
+    let small = [representation(Coding::Identity, html, body(&mut w, b"x"))];
+    let large = [representation(Coding::Identity, html, body(&mut w, &large))];
     let refused = |result: Result<(), WriteError>| result.expect_err("must be refused").to_string();
     for status in [200, 308, 399, 600] {
         let page = NewEntry { status, ..resource(b"/", &small) };

@@ -18,8 +18,8 @@ use pinion_archive::{
 use crate::compressed_fields_law::check_fields;
 use crate::fuzz_edits::{edit, reseal};
 use crate::sample_archive::{
-    KEYS, code_of, error_page_of, everything, everything_in, field_rules_of, later_site, look_up,
-    look_up_fallback, previous_of, rules_of, site,
+    PATHS, code_of, describe_site, describe_site_in, error_page_of, field_rules_of, look_up,
+    look_up_fallback, previous_of, rules_of, site, site_with_code_and_field_rules,
 };
 
 /// Panics if the archive crate handles these bytes wrongly.
@@ -29,10 +29,10 @@ pub(crate) fn check(data: &[u8]) {
         0 => {
             let whole = site();
             let sound = Layout::open(&whole).expect("sound");
-            let said = everything_in(&sound, &whole);
+            let results = describe_site_in(&sound, &whole);
             let edited = edit(&whole, rest);
             if let Ok(layout) = Layout::open(&edited) {
-                for (was, is) in said.iter().zip(everything_in(&layout, &edited)) {
+                for (was, is) in results.iter().zip(describe_site_in(&layout, &edited)) {
                     assert!(is.is_err() || *was == is, "{was:?} became {is:?}");
                 }
                 assert_eq!(rules_of(&sound.view(&whole)), rules_of(&layout.view(&edited)));
@@ -40,7 +40,7 @@ pub(crate) fn check(data: &[u8]) {
             check_seen(&whole, &edited);
         }
         2 => {
-            let whole = later_site();
+            let whole = site_with_code_and_field_rules();
             let sound = Layout::open(&whole).expect("sound");
             let sound = sound.view(&whole);
             let edited = edit(&whole, rest);
@@ -59,7 +59,7 @@ pub(crate) fn check(data: &[u8]) {
             check_seen(&whole, &edited);
         }
         1 | 3 => {
-            let whole = if *mode == 1 { site() } else { later_site() };
+            let whole = if *mode == 1 { site() } else { site_with_code_and_field_rules() };
             let mut edited = edit(&whole, rest);
             reseal(&mut edited);
             check_file(&edited);
@@ -82,21 +82,21 @@ fn check_file(bytes: &[u8]) {
     let archive = layout.view(bytes);
     let bodies = layout.sections().iter().find(|section| section.kind == SectionKind::BODIES);
     let bodies = bodies.expect("it opened");
-    for said in everything(&archive).into_iter().flatten().flatten() {
-        for form in said.forms {
-            if let BodyLocation::Archive(range) = form.place {
+    for described in describe_site(&archive).into_iter().flatten().flatten() {
+        for representation in described.representations {
+            if let BodyLocation::Archive(range) = representation.location {
                 let end = range.offset.checked_add(range.bytes).expect("no overflow");
                 assert!(range.offset >= bodies.offset && end <= bodies.offset + bodies.bytes);
             }
         }
     }
-    for key in KEYS {
-        if let Ok(Some(said)) = look_up(&archive, key) {
-            assert_eq!(said.path, key);
+    for key in PATHS {
+        if let Ok(Some(described)) = look_up(&archive, key) {
+            assert_eq!(described.path, key);
         }
     }
-    if let Ok(Some(said)) = look_up_fallback(&archive, b"/docs/x") {
-        assert!([&b"404:/"[..], b"404:/docs/"].contains(&said.path.as_slice()));
+    if let Ok(Some(described)) = look_up_fallback(&archive, b"/docs/x") {
+        assert!([&b"404:/"[..], b"404:/docs/"].contains(&described.path.as_slice()));
     }
     check_shared(&archive);
     check_rules(archive.rules());
@@ -184,10 +184,13 @@ fn check_error_pages(archive: &Archive<'_>) {
         let entry = archive.find(format!("error:{status}").as_bytes(), &mut scratch);
         let entry = entry.expect("its page was read").expect("its page was found");
         assert_eq!((entry.kind(), entry.status()), (EntryKind::Resource, status));
-        // Only its first form is used.
-        let form = entry.representation(0).expect("its page was read");
-        assert_eq!(archive.shared(form.shared()).expect("its page was read").full, fields);
-        assert_eq!(archive.body(&form), Ok(Some(&*body)));
+        // Only its first representation is used.
+        let representation = entry.representation(0).expect("its page was read");
+        assert_eq!(
+            archive.shared(representation.shared()).expect("its page was read").full,
+            fields
+        );
+        assert_eq!(archive.body(&representation), Ok(Some(&*body)));
     }
 }
 

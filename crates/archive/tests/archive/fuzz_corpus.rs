@@ -8,7 +8,7 @@ use pinion_archive::{Layout, OpenError, verify};
 
 use crate::fuzz_check;
 use crate::fuzz_edits::{edit, reseal};
-use crate::sample_archive::{later_site, site};
+use crate::sample_archive::{site, site_with_code_and_field_rules};
 
 /// Returns names and contents of the corpus.
 fn corpus() -> Vec<(String, Vec<u8>)> {
@@ -50,7 +50,7 @@ fn complaints(bytes: &[u8]) -> BTreeSet<String> {
 /// parts.
 #[test]
 fn inputs_are_about_what_they_are_named_for() {
-    let wholes = [site(), later_site()];
+    let wholes = [site(), site_with_code_and_field_rules()];
     let mut left: Vec<_> = corpus();
     left.retain(|(name, _)| name.ends_with("-resealed"));
     for (prefix, least, parts) in [

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use zerocopy::FromBytes;
 
 use crate::checksum_forger::Forge;
-use crate::sample_archive::{everything_in, later_site, look_up, site};
+use crate::sample_archive::{describe_site_in, look_up, site, site_with_code_and_field_rules};
 
 fn open_error(forge: &Forge) -> OpenError {
     Layout::open(&forge.bytes).expect_err("must be refused")
@@ -184,7 +184,8 @@ fn code_that_misleads() {
         (Fault::Syntax, |code| code[39] = b'.'),
     ];
     for (fault, change) in cases {
-        let forge = Forge { bytes: later_site() }.content(SectionKind::CODE, change);
+        let forge =
+            Forge { bytes: site_with_code_and_field_rules() }.content(SectionKind::CODE, change);
         let part = ArchivePart::Section(SectionKind::CODE);
         let layout = forge.layout();
         let damage = layout.view(&forge.bytes).code().expect_err("must be damaged");
@@ -192,10 +193,12 @@ fn code_that_misleads() {
         let report = verify(&forge.bytes, &mut |_, _| {}).expect("opens");
         assert_eq!(report.damages, [damage]);
     }
-    let other = Forge { bytes: later_site() }.row(SectionKind::CODE, |row| row.digest[0] ^= 1);
+    let other = Forge { bytes: site_with_code_and_field_rules() }
+        .row(SectionKind::CODE, |row| row.digest[0] ^= 1);
     let damage = other.layout().view(&other.bytes).code().expect_err("must be damaged");
     assert_eq!(damage.fault, Fault::Check);
-    let newer = Forge { bytes: later_site() }.row(SectionKind::CODE, |row| row.version += 1);
+    let newer = Forge { bytes: site_with_code_and_field_rules() }
+        .row(SectionKind::CODE, |row| row.version += 1);
     assert_eq!(open_error(&newer), section(SectionKind::CODE, SectionFault::Version(2)));
     let long = Forge::new().added(SectionKind::CODE, 1, &vec![0; (64 << 20) + 1]);
     assert_eq!(open_error(&long), section(SectionKind::CODE, SectionFault::Length));
@@ -354,18 +357,19 @@ fn representation_values() {
 fn the_future_is_understood_as_far_as_possible() {
     let forge = Forge::new().record(b"/hook", |header, _| header.kind = 200);
     let layout = forge.layout();
-    let said = look_up(&layout.view(&forge.bytes), b"/hook").expect("not damaged").expect("there");
-    assert_eq!(said.kind, EntryKind::Unknown(200));
+    let described =
+        look_up(&layout.view(&forge.bytes), b"/hook").expect("not damaged").expect("there");
+    assert_eq!(described.kind, EntryKind::Unknown(200));
 
-    // "/" and its target are padded to 16 bytes; its second form is in an unknown coding.
+    // "/" and its target are padded to 16 bytes; its second representation is in an unknown coding.
     let forge = Forge::new().record(b"/", |header, rest| {
         rest[16 + 48 + 38] = 9;
         header.modified = MODIFIED_NONE.into();
     });
     let layout = forge.layout();
-    let said = look_up(&layout.view(&forge.bytes), b"/").expect("not damaged").expect("there");
-    assert_eq!(said.forms.len(), 1);
-    assert_eq!(said.modified, None);
+    let described = look_up(&layout.view(&forge.bytes), b"/").expect("not damaged").expect("there");
+    assert_eq!(described.representations.len(), 1);
+    assert_eq!(described.modified, None);
 }
 
 #[test]
@@ -493,7 +497,7 @@ proptest! {
         slots in proptest::collection::vec(any::<u64>(), 0..3),
     ) {
         let mut forge = Forge::new();
-        for key in crate::sample_archive::KEYS {
+        for key in crate::sample_archive::PATHS {
             forge = forge.record(key, |header, rest| {
                 for (place, value) in &change {
                     let header = zerocopy::IntoBytes::as_mut_bytes(header);
@@ -514,7 +518,7 @@ proptest! {
             });
         }
         let layout = forge.layout();
-        let _ = everything_in(&layout, &forge.bytes);
+        let _ = describe_site_in(&layout, &forge.bytes);
         let _ = verify(&forge.bytes, &mut |_, _| {});
         let mut entries = layout.view(&forge.bytes).entries();
         while let Ok(Some(_)) = entries.next_entry() {}

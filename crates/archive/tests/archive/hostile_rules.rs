@@ -10,7 +10,8 @@ use zerocopy::FromBytes;
 
 use crate::checksum_forger::Forge;
 use crate::sample_archive::{
-    RULES, body, finish, form, is_sound, resource, rules_of, shared, site, writer,
+    RULES, add_shared_block, body, finish, is_sound, representation, resource, rules_of, site,
+    writer,
 };
 use pinion_http::content_coding::Coding;
 
@@ -154,16 +155,16 @@ fn flags_and_the_entries_that_they_announce_go_together() {
 #[test]
 fn fallbacks_and_variants_have_their_keys() {
     let mut w = writer();
-    let html = shared(&mut w, "text/html");
+    let html = add_shared_block(&mut w, "text/html");
     let page = body(&mut w, b"page");
-    let forms = [form(Coding::Identity, html, page)];
+    let representations = [representation(Coding::Identity, html, page)];
     let refused = |result: Result<(), WriteError>| result.expect_err("must be refused").to_string();
-    let page = resource(b"/a/", &forms);
+    let page = resource(b"/a/", &representations);
     assert!(refused(w.fallback(&NewEntry { status: 500, ..page })).contains("status"));
-    assert!(refused(w.fallback(&resource(b"/a", &forms))).contains("not a path key"));
-    assert!(refused(w.variant(&resource(b"a", &forms))).contains("not a path key"));
+    assert!(refused(w.fallback(&resource(b"/a", &representations))).contains("not a path key"));
+    assert!(refused(w.variant(&resource(b"a", &representations))).contains("not a path key"));
     w.fallback(&page).expect("status 200");
-    w.single_page(&resource(b"/any", &forms)).expect("valid");
+    w.single_page(&resource(b"/any", &representations)).expect("valid");
     let bytes = finish(w);
     assert!(is_sound(&bytes));
     assert!(Layout::open(&bytes).expect("sound").view(&bytes).has_single_page());

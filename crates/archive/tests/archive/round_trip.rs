@@ -13,8 +13,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::FromBytes;
 
 use crate::sample_archive::{
-    CODE, KEYS, body, code_of, everything_in, finish, form, is_sound, later_site, look_up,
-    look_up_fallback, resource, shared, site, writer,
+    CODE, PATHS, add_shared_block, body, code_of, describe_site_in, finish, is_sound, look_up,
+    look_up_fallback, representation, resource, site, site_with_code_and_field_rules, writer,
 };
 
 /// Paths with many shared prefixes, any bytes, and some that are long.
@@ -38,15 +38,15 @@ proptest! {
         absent in proptest::collection::vec(path(), 0..50),
     ) {
         let mut w = writer();
-        let block = shared(&mut w, "text/plain");
+        let block = add_shared_block(&mut w, "text/plain");
         for (path, (content, packed, modified)) in &pages {
             let stored = body(&mut w, content);
-            let mut forms = vec![form(Coding::Identity, block, stored)];
+            let mut representations = vec![representation(Coding::Identity, block, stored)];
             if *packed {
-                forms.push(form(Coding::Zstd, block, stored));
+                representations.push(representation(Coding::Zstd, block, stored));
             }
             let modified = Some(*modified).filter(|&seconds| seconds != i64::MIN);
-            w.entry(&NewEntry { modified, ..resource(path, &forms) }).expect("a valid entry");
+            w.entry(&NewEntry { modified, ..resource(path, &representations) }).expect("a valid entry");
         }
         let bytes = finish(w);
         prop_assert!(is_sound(&bytes));
@@ -59,9 +59,9 @@ proptest! {
             prop_assert_eq!(entry.path(), path.as_slice());
             prop_assert_eq!(entry.modified().unwrap_or(i64::MIN), *modified);
             prop_assert_eq!(entry.representations().count(), 1 + usize::from(*packed));
-            for form in entry.representations() {
-                prop_assert_eq!(archive.body(&form), Ok(Some(content.as_slice())));
-                let shared = archive.shared(form.shared()).expect("there");
+            for representation in entry.representations() {
+                prop_assert_eq!(archive.body(&representation), Ok(Some(content.as_slice())));
+                let shared = archive.shared(representation.shared()).expect("there");
                 prop_assert_eq!(shared.media_type(), b"text/plain");
             }
         }
@@ -83,21 +83,21 @@ fn every_kind_of_entry_comes_back() {
     let bytes = site();
     let layout = Layout::open(&bytes).expect("sound");
     let archive = layout.view(&bytes);
-    let said = |key: &[u8]| look_up(&archive, key).expect("sound").expect("there");
-    assert_eq!(said(b"/").target.as_deref(), Some(&b"/index.html"[..]));
-    assert_eq!(said(b"/").forms, said(b"/index.html").forms);
-    let codings: Vec<Coding> = said(b"/").forms.iter().map(|form| form.coding).collect();
+    let described = |key: &[u8]| look_up(&archive, key).expect("sound").expect("there");
+    assert_eq!(described(b"/").target.as_deref(), Some(&b"/index.html"[..]));
+    assert_eq!(described(b"/").representations, described(b"/index.html").representations);
+    let codings: Vec<Coding> = described(b"/").representations.iter().map(|it| it.coding).collect();
     assert_eq!(codings, [Coding::Identity, Coding::Gzip]);
-    assert_eq!(said(b"/style.css").modified, None);
-    assert_eq!(said(b"/copy.css").modified, Some(1_700_000_000));
-    assert_eq!(said(b"/copy.css").forms, said(b"/style.css").forms);
-    let old = said(b"/old");
+    assert_eq!(described(b"/style.css").modified, None);
+    assert_eq!(described(b"/copy.css").modified, Some(1_700_000_000));
+    assert_eq!(described(b"/copy.css").representations, described(b"/style.css").representations);
+    let old = described(b"/old");
     assert_eq!((old.kind, old.status, old.keeps_query), (EntryKind::Redirect, 301, true));
     assert_eq!(old.target.as_deref(), Some(&b"/new?a=b"[..]));
     assert_eq!(old.shared.as_deref(), Some(&b"X-Moved: yes\r\n|"[..]));
-    assert_eq!(said(b"/app/x").kind, EntryKind::Rewrite);
-    assert_eq!(said(b"/secret.priv.txt").kind, EntryKind::Private);
-    assert_eq!(said(b"/hook").kind, EntryKind::Handler);
+    assert_eq!(described(b"/app/x").kind, EntryKind::Rewrite);
+    assert_eq!(described(b"/secret.priv.txt").kind, EntryKind::Private);
+    assert_eq!(described(b"/hook").kind, EntryKind::Handler);
     assert_eq!(archive.external_count(), 1);
     let meta: Vec<_> = archive.meta().expect("sound").collect();
     assert_eq!(meta, [("tool", "test")]);
@@ -143,8 +143,8 @@ fn the_same_calls_give_the_same_bytes() {
 #[test]
 fn equal_bodies_and_blocks_are_stored_once() {
     let mut w = writer();
-    assert_eq!(shared(&mut w, "text/css"), shared(&mut w, "text/css"));
-    assert_ne!(shared(&mut w, "text/css"), shared(&mut w, "text/html"));
+    assert_eq!(add_shared_block(&mut w, "text/css"), add_shared_block(&mut w, "text/css"));
+    assert_ne!(add_shared_block(&mut w, "text/css"), add_shared_block(&mut w, "text/html"));
     let first = body(&mut w, b"once");
     assert_eq!(w.known(&first.0), Some(first.1));
     assert_eq!(body(&mut w, b"once"), first);
@@ -161,11 +161,11 @@ fn equal_bodies_and_blocks_are_stored_once() {
 #[test]
 fn large_bodies_begin_on_a_page() {
     let mut w = writer();
-    let block = shared(&mut w, "text/plain");
+    let block = add_shared_block(&mut w, "text/plain");
     let contents = [vec![1; 5], vec![2; 64 * 1024], vec![3; 64 * 1024 - 1], vec![4; 300_000]];
     for (rank, content) in contents.iter().enumerate() {
-        let forms = [form(Coding::Identity, block, body(&mut w, content))];
-        w.entry(&resource(format!("/{rank}").as_bytes(), &forms)).expect("a valid entry");
+        let representations = [representation(Coding::Identity, block, body(&mut w, content))];
+        w.entry(&resource(format!("/{rank}").as_bytes(), &representations)).expect("a valid entry");
     }
     let bytes = finish(w);
     assert!(is_sound(&bytes));
@@ -188,7 +188,7 @@ fn a_streamed_body_is_the_announced_one_or_none() {
     let content = vec![5; 300_000];
     let digest = Digest::of(&content);
     let mut w = writer();
-    let block = shared(&mut w, "text/plain");
+    let block = add_shared_block(&mut w, "text/plain");
     for wrong in [&content[1..], &[content.as_slice(), b"x"].concat(), &vec![6; 300_000]] {
         let error = w.body_from(&digest, 300_000, &mut &wrong[..]).expect_err("another body");
         assert!(matches!(error, WriteError::BodyChanged), "{error}");
@@ -198,8 +198,8 @@ fn a_streamed_body_is_the_announced_one_or_none() {
     let error = w.body_from(&digest, 300_000, &mut broken).expect_err("a read error");
     assert!(matches!(error, WriteError::Read(_)), "{error}");
     let body = w.body_from(&digest, 300_000, &mut &content[..]).expect("the announced one");
-    let forms = [form(Coding::Identity, block, (digest, body))];
-    w.entry(&resource(b"/", &forms)).expect("a valid entry");
+    let representations = [representation(Coding::Identity, block, (digest, body))];
+    w.entry(&resource(b"/", &representations)).expect("a valid entry");
     let bytes = finish(w);
     assert!(is_sound(&bytes), "the bytes of the other bodies are in it, and have their digests");
     let layout = Layout::open(&bytes).expect("sound");
@@ -221,10 +221,10 @@ impl io::Read for Broken {
 #[test]
 fn the_writer_refuses_what_the_reader_would() {
     let mut w = writer();
-    let block = shared(&mut w, "text/plain");
+    let block = add_shared_block(&mut w, "text/plain");
     let stored = body(&mut w, b"x");
-    let identity = form(Coding::Identity, block, stored);
-    let gzip = form(Coding::Gzip, block, stored);
+    let identity = representation(Coding::Identity, block, stored);
+    let gzip = representation(Coding::Gzip, block, stored);
     let mut fault = |entry: NewEntry<'_>| match w.entry(&entry).expect_err("refused") {
         WriteError::Entry { fault, .. } => fault,
         other => panic!("{other}"),
@@ -259,10 +259,10 @@ fn the_writer_refuses_what_the_reader_would() {
 #[test]
 fn two_entries_for_one_path_are_named() {
     let mut w = writer();
-    let block = shared(&mut w, "text/plain");
-    let forms = [form(Coding::Identity, block, body(&mut w, b"x"))];
+    let block = add_shared_block(&mut w, "text/plain");
+    let representations = [representation(Coding::Identity, block, body(&mut w, b"x"))];
     for path in [&b"/a"[..], b"/b", b"/a"] {
-        w.entry(&resource(path, &forms)).expect("noticed at the end");
+        w.entry(&resource(path, &representations)).expect("noticed at the end");
     }
     match w.finish(&[]) {
         Err(WriteError::Duplicate(path)) => assert_eq!(&*path, b"/a"),
@@ -280,10 +280,10 @@ fn paths_chosen_to_collide_get_another_seed() {
         .take(1000)
         .collect();
     let mut w = writer();
-    let block = shared(&mut w, "text/plain");
-    let forms = [form(Coding::Identity, block, body(&mut w, b"x"))];
+    let block = add_shared_block(&mut w, "text/plain");
+    let representations = [representation(Coding::Identity, block, body(&mut w, b"x"))];
     for path in &paths {
-        w.entry(&resource(path.as_bytes(), &forms)).expect("a valid entry");
+        w.entry(&resource(path.as_bytes(), &representations)).expect("a valid entry");
     }
     let bytes = finish(w);
     let layout = Layout::open(&bytes).expect("sound");
@@ -349,14 +349,14 @@ fn opening_reads_no_records_and_no_bodies() {
     }
     let opened = Layout::open(&bytes).expect("reads nothing of the rest");
     assert_eq!(opened.entry_count(), layout.entry_count());
-    let said = everything_in(&opened, &bytes);
-    assert!(said.iter().take(KEYS.len()).all(Result::is_err), "and nothing of it is served");
+    let results = describe_site_in(&opened, &bytes);
+    assert!(results.iter().take(PATHS.len()).all(Result::is_err), "and nothing of it is served");
 }
 
 /// Code is read as it was written, and a look-up of content does not find it.
 #[test]
 fn code_is_no_content() {
-    let bytes = later_site();
+    let bytes = site_with_code_and_field_rules();
     assert!(is_sound(&bytes));
     let layout = Layout::open(&bytes).expect("sound");
     let archive = layout.view(&bytes);
@@ -378,10 +378,10 @@ fn code_is_no_content() {
 fn what_is_of_earlier_releases_is_an_entry() {
     for (named, sound) in [("/a", true), ("/b", false)] {
         let mut w = writer();
-        let block = shared(&mut w, "text/plain");
+        let block = add_shared_block(&mut w, "text/plain");
         let stored = body(&mut w, b"a");
-        let forms = [form(Coding::Identity, block, stored)];
-        w.entry(&resource(b"/a", &forms)).expect("a valid entry");
+        let representations = [representation(Coding::Identity, block, stored)];
+        w.entry(&resource(b"/a", &representations)).expect("a valid entry");
         w.previous(named.as_bytes(), 1);
         assert_eq!(is_sound(&finish(w)), sound, "{named}");
     }

@@ -1,8 +1,9 @@
-//! A small site with one of every kind of data, and a description of everything in an archive.
+//! Sample archives with every kind of data, and functions that read an archive back into values
+//! that tests compare.
 
 use std::io::Cursor;
 
-use pinion_archive::layout::SINGLE_PAGE_KEY;
+use pinion_archive::layout::{SINGLE_PAGE_KEY, VARIANT_PREFIX};
 use pinion_archive::{
     Archive, BodyLocation, BodyRef, Damage, Digest, ETag, Entry, EntryKind, External, FieldPattern,
     FieldRule, Layout, NewEntry, NewFieldChange, NewFieldRule, NewRepresentation, NewRule,
@@ -14,14 +15,14 @@ use pinion_http::content_coding::Coding;
 pub(crate) type MemoryWriter = Writer<Cursor<Vec<u8>>>;
 
 pub(crate) fn writer() -> MemoryWriter {
-    Writer::new(Cursor::new(Vec::new())).expect("memory takes everything")
+    Writer::new(Cursor::new(Vec::new())).expect("writes to memory do not fail")
 }
 
 pub(crate) fn finish(writer: MemoryWriter) -> Vec<u8> {
     writer.finish(&[("tool", "test")]).expect("a well-formed archive").1.into_inner()
 }
 
-pub(crate) fn shared(writer: &mut MemoryWriter, media_type: &str) -> SharedId {
+pub(crate) fn add_shared_block(writer: &mut MemoryWriter, media_type: &str) -> SharedId {
     let block = NewShared {
         role: Role::Ordinary,
         status: 200,
@@ -34,11 +35,24 @@ pub(crate) fn shared(writer: &mut MemoryWriter, media_type: &str) -> SharedId {
 
 pub(crate) fn body(writer: &mut MemoryWriter, body: &[u8]) -> (Digest, BodyRef) {
     let digest = Digest::of(body);
-    (digest, writer.body(&digest, body).expect("memory takes everything"))
+    (digest, writer.body(&digest, body).expect("writes to memory do not fail"))
 }
 
-pub(crate) fn form(coding: Coding, shared: SharedId, body: (Digest, BodyRef)) -> NewRepresentation {
-    NewRepresentation { coding, shared, body: body.1, etag: ETag::of(&body.0, b"type", coding) }
+/// The media type for which [`representation`] computes entity tags. The tag of an error page is
+/// checked with its media type when an archive is opened, so error pages need this type.
+pub(crate) const TAGGED_TYPE: &str = "type";
+
+pub(crate) fn representation(
+    coding: Coding,
+    shared: SharedId,
+    body: (Digest, BodyRef),
+) -> NewRepresentation {
+    NewRepresentation {
+        coding,
+        shared,
+        body: body.1,
+        etag: ETag::of(&body.0, TAGGED_TYPE.as_bytes(), coding),
+    }
 }
 
 pub(crate) fn resource<'a>(
@@ -59,8 +73,8 @@ pub(crate) fn resource<'a>(
     }
 }
 
-/// Keys of [`site`] that have an entry.
-pub(crate) const KEYS: [&[u8]; 9] = [
+/// The paths of [`site`] that have an entry.
+pub(crate) const PATHS: [&[u8]; 9] = [
     b"/",
     b"/index.html",
     b"/style.css",
@@ -72,11 +86,11 @@ pub(crate) const KEYS: [&[u8]; 9] = [
     b"/big.bin",
 ];
 
-/// Returns an archive with one of every kind.
+/// Returns an archive with every kind of entry, fallback pages and redirect rules.
 pub(crate) fn site() -> Vec<u8> {
     let mut w = writer();
-    let html = shared(&mut w, "text/html; charset=utf-8");
-    let css = shared(&mut w, "text/css");
+    let html = add_shared_block(&mut w, "text/html; charset=utf-8");
+    let css = add_shared_block(&mut w, "text/css");
     let plain = |role, fields| NewShared {
         role,
         status: 308,
@@ -93,10 +107,11 @@ pub(crate) fn site() -> Vec<u8> {
     let external = External { bytes: 5_000_000_000, modified_ns: 1_700_000_000_123_456_789 };
     let external = (Digest([7; 32]), w.external(external).expect("few of them"));
 
-    let home = [form(Coding::Identity, html, page), form(Coding::Gzip, html, packed)];
-    let sheet = [form(Coding::Identity, css, sheet)];
-    let missing = [form(Coding::Identity, html, missing)];
-    let big = [form(Coding::Identity, css, external)];
+    let home =
+        [representation(Coding::Identity, html, page), representation(Coding::Gzip, html, packed)];
+    let sheet = [representation(Coding::Identity, css, sheet)];
+    let missing = [representation(Coding::Identity, html, missing)];
+    let big = [representation(Coding::Identity, css, external)];
     let mut add = |entry: NewEntry<'_>| w.entry(&entry).expect("a valid entry");
     add(NewEntry { target: b"/index.html", ..resource(b"/", &home) });
     add(resource(b"/index.html", &home));
@@ -122,24 +137,26 @@ pub(crate) fn site() -> Vec<u8> {
     finish(w)
 }
 
-/// Code of [`later_site`].
+/// The code of [`site_with_code_and_field_rules`].
 pub(crate) const CODE: [(&str, &str); 3] =
     [("//lib/db.lua", "return {}\n"), ("//main.lua", "x = 1\n"), ("/a.dyn.html", "")];
 
-/// Returns an archive with the data that [`site`] lacks: error pages, assets of earlier releases,
-/// and code.
-pub(crate) fn later_site() -> Vec<u8> {
+/// Returns an archive with the data that [`site`] does not have: error pages, assets of earlier
+/// releases, code and field rules.
+pub(crate) fn site_with_code_and_field_rules() -> Vec<u8> {
     let mut w = writer();
-    // The type whose tags are used here.
-    let plain = shared(&mut w, "type");
+    let plain = add_shared_block(&mut w, TAGGED_TYPE);
     let packed = body(&mut w, b"\x1f\x8bpacked");
-    for (status, content) in [(400, &b"four"[..]), (503, b"a page of five hundred"), (599, b"")] {
+    for (status, content) in [(400, &b"four"[..]), (503, b"a page of 503"), (599, b"")] {
         let content = body(&mut w, content);
-        let forms = [form(Coding::Identity, plain, content), form(Coding::Gzip, plain, packed)];
-        w.error_page(&NewEntry { status, ..resource(b"", &forms) }).expect("valid");
+        let representations = [
+            representation(Coding::Identity, plain, content),
+            representation(Coding::Gzip, plain, packed),
+        ];
+        w.error_page(&NewEntry { status, ..resource(b"", &representations) }).expect("valid");
     }
     let asset = body(&mut w, b"body{margin:0}");
-    let asset = [form(Coding::Identity, plain, asset)];
+    let asset = [representation(Coding::Identity, plain, asset)];
     for (path, age) in [(&b"/app.1a2b3c4d.css"[..], 1), (b"/app.5e6f7a8b.css", 300)] {
         w.entry(&resource(path, &asset)).expect("valid");
         w.previous(path, age);
@@ -152,7 +169,7 @@ pub(crate) fn later_site() -> Vec<u8> {
     finish(w)
 }
 
-/// Adds a rule for fields with all possible parts, and one for every path.
+/// Adds a field rule with all possible parts, and one for every path.
 fn add_field_rules(w: &mut MemoryWriter) {
     let parts = [
         PatternPart::Literal(b"/tiles/"),
@@ -183,9 +200,10 @@ fn add_field_rules(w: &mut MemoryWriter) {
     w.shared_by_rules(&changed, plain).expect("well-formed");
 }
 
-/// Describes the rules for fields of an archive, and the blocks that they have changed.
+/// Describes the field rules of an archive, and for each shared block the block from which field
+/// rules have made it.
 pub(crate) fn field_rules_of(archive: &Archive<'_>) -> Vec<String> {
-    let said = |rule: FieldRule<'_>| {
+    let describe = |rule: FieldRule<'_>| {
         let parts: Vec<_> = rule.pattern().parts().collect();
         let change = |change: pinion_archive::FieldChange<'_>| {
             let value = change.value().map(Iterator::collect::<Vec<_>>);
@@ -195,29 +213,30 @@ pub(crate) fn field_rules_of(archive: &Archive<'_>) -> Vec<String> {
     };
     let mut blocks = (0..).map_while(|id| archive.shared(SharedId(id)).ok());
     let plain = format!("{:?}", blocks.by_ref().map(|block| block.plain).collect::<Vec<_>>());
-    archive.field_rules().iter().map(said).chain([plain]).collect()
+    archive.field_rules().iter().map(describe).chain([plain]).collect()
 }
 
-/// Returns fields and content of the page of a status.
+/// Returns the fields and the body of the error page of a status.
 pub(crate) fn error_page_of(archive: &Archive<'_>, status: u16) -> Option<(Vec<u8>, Vec<u8>)> {
     archive.error_page(status).map(|page| (page.shared.full.to_vec(), page.body.to_vec()))
 }
 
-/// Returns paths and ages of the assets of earlier releases.
+/// Returns the paths and ages of the assets of earlier releases.
 pub(crate) fn previous_of(archive: &Archive<'_>) -> Result<Vec<(Vec<u8>, u16)>, Damage> {
     Ok(archive.previous()?.iter().map(|(path, age)| (path.to_vec(), age)).collect())
 }
 
-/// Path and content of a file of code.
+/// The path and the content of a file of code.
 pub(crate) type CodeFile = (Vec<u8>, Vec<u8>);
 
-/// Returns all of the code.
+/// Returns all files of code.
 pub(crate) fn code_of(archive: &Archive<'_>) -> Result<Vec<CodeFile>, Damage> {
     let code = archive.code()?;
     Ok(code.iter().map(|(path, content)| (path.to_vec(), content.to_vec())).collect())
 }
 
-/// Rules of [`site`]: one that is tried in order and one that is looked up.
+/// The redirect rules of [`site`]: one with patterns, which is tried in order, and one with a fixed
+/// path, which is found by its path.
 pub(crate) const RULES: &[NewRule<'static>] = &[
     NewRule {
         force: true,
@@ -236,23 +255,23 @@ pub(crate) const RULES: &[NewRule<'static>] = &[
     },
 ];
 
-/// Describes the rules of an archive.
+/// Describes the redirect rules of an archive.
 pub(crate) fn rules_of(archive: &Archive<'_>) -> Vec<String> {
-    let said = |rule: Rule<'_>| {
+    let describe = |rule: Rule<'_>| {
         let flags = (rule.number(), rule.status(), rule.is_forced(), rule.keeps_query());
         let path: Vec<_> = rule.path().collect();
         let query: Vec<_> = rule.query().collect();
         let target: Vec<_> = rule.target().collect();
         format!("{flags:?} {:?} {path:?} {query:?} {target:?}", rule.host())
     };
-    archive.rules().iter().map(said).collect()
+    archive.rules().iter().map(describe).collect()
 }
 
-/// The description of one key in an archive, without borrowed data.
-pub(crate) type Said = Result<Option<Description>, Damage>;
+/// The result of a lookup in an archive, without borrowed data.
+pub(crate) type LookupResult = Result<Option<DescribedEntry>, Damage>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Description {
+pub(crate) struct DescribedEntry {
     pub(crate) kind: EntryKind,
     pub(crate) status: u16,
     pub(crate) path: Vec<u8>,
@@ -260,18 +279,18 @@ pub(crate) struct Description {
     pub(crate) keeps_query: bool,
     pub(crate) modified: Option<i64>,
     pub(crate) shared: Option<Vec<u8>>,
-    pub(crate) forms: Vec<Form>,
+    pub(crate) representations: Vec<DescribedRepresentation>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(crate) struct DescribedRepresentation {
     pub(crate) coding: Coding,
     pub(crate) etag: [u8; 22],
     pub(crate) fields: Vec<u8>,
-    pub(crate) place: BodyLocation,
+    pub(crate) location: BodyLocation,
 }
 
-pub(crate) fn look_up(archive: &Archive<'_>, key: &[u8]) -> Said {
+pub(crate) fn look_up(archive: &Archive<'_>, key: &[u8]) -> LookupResult {
     let mut scratch = Scratch::new();
     match archive.find(key, &mut scratch)? {
         Some(entry) => describe(archive, &entry).map(Some),
@@ -279,24 +298,24 @@ pub(crate) fn look_up(archive: &Archive<'_>, key: &[u8]) -> Said {
     }
 }
 
-pub(crate) fn look_up_fallback(archive: &Archive<'_>, path: &[u8]) -> Said {
+pub(crate) fn look_up_fallback(archive: &Archive<'_>, path: &[u8]) -> LookupResult {
     let mut scratch = Scratch::new();
     archive.load_fallback(path, &mut scratch)?;
     scratch.entry().map(|entry| describe(archive, &entry)).transpose()
 }
 
-pub(crate) fn describe(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<Description, Damage> {
+pub(crate) fn describe(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<DescribedEntry, Damage> {
     let fields =
         |id| archive.shared(id).map(|block| [block.full, b"|", block.not_modified].concat());
-    let form = |form: Representation<'_>| {
-        Ok(Form {
-            coding: form.coding(),
-            etag: *form.etag(),
-            fields: fields(form.shared())?,
-            place: archive.place(&form)?,
+    let representation = |representation: Representation<'_>| {
+        Ok(DescribedRepresentation {
+            coding: representation.coding(),
+            etag: *representation.etag(),
+            fields: fields(representation.shared())?,
+            location: archive.place(&representation)?,
         })
     };
-    Ok(Description {
+    Ok(DescribedEntry {
         kind: entry.kind(),
         status: entry.status(),
         path: entry.path().to_vec(),
@@ -304,25 +323,25 @@ pub(crate) fn describe(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<Descr
         keeps_query: entry.keeps_query(),
         modified: entry.modified(),
         shared: entry.shared().map(fields).transpose()?,
-        forms: entry.representations().map(form).collect::<Result<_, _>>()?,
+        representations: entry.representations().map(representation).collect::<Result<_, _>>()?,
     })
 }
 
-/// Describes every key of an archive of [`site`], a path without an entry, and paths that get a
-/// fallback page.
-pub(crate) fn everything(archive: &Archive<'_>) -> Vec<Said> {
-    let mut said: Vec<Said> = KEYS.iter().map(|key| look_up(archive, key)).collect();
-    said.push(look_up(archive, b"/nothing"));
-    said.push(look_up_fallback(archive, b"/nothing"));
-    said.push(look_up_fallback(archive, b"/docs/nothing/at/all"));
-    said.push(look_up_fallback(archive, b"/tiles/1/2.png"));
-    said.push(look_up(archive, b"json:/style.css"));
-    said.push(look_up(archive, SINGLE_PAGE_KEY));
-    said
+/// Looks up every path of an archive of [`site`], a path without an entry, paths that get a
+/// fallback page, a variant and the single page.
+pub(crate) fn describe_site(archive: &Archive<'_>) -> Vec<LookupResult> {
+    let mut results: Vec<LookupResult> = PATHS.iter().map(|path| look_up(archive, path)).collect();
+    results.push(look_up(archive, b"/nothing"));
+    results.push(look_up_fallback(archive, b"/nothing"));
+    results.push(look_up_fallback(archive, b"/docs/nothing/at/all"));
+    results.push(look_up_fallback(archive, b"/tiles/1/2.png"));
+    results.push(look_up(archive, &[VARIANT_PREFIX, b"/style.css"].concat()));
+    results.push(look_up(archive, SINGLE_PAGE_KEY));
+    results
 }
 
-pub(crate) fn everything_in(layout: &Layout, bytes: &[u8]) -> Vec<Said> {
-    everything(&layout.view(bytes))
+pub(crate) fn describe_site_in(layout: &Layout, bytes: &[u8]) -> Vec<LookupResult> {
+    describe_site(&layout.view(bytes))
 }
 
 /// Returns whether `verify` finds no damage.

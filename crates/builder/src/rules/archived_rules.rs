@@ -109,11 +109,11 @@ impl KeptRules {
             rule.changes.iter().zip(&rule.change_lines).filter_map(|(change, &line)| {
                 let value = match change {
                     // The capture of a placeholder is not known either.
-                    HeaderChange::Give { value, .. } if rule.pattern.is_used_in(value) => {
+                    HeaderChange::Set { value, .. } if rule.pattern.is_used_in(value) => {
                         return None;
                     }
-                    HeaderChange::Give { value, .. } => Some(value.clone()),
-                    HeaderChange::Take { .. } => None,
+                    HeaderChange::Set { value, .. } => Some(value.clone()),
+                    HeaderChange::Remove { .. } => None,
                 };
                 Some(FieldLine { line, name: change.name().to_owned(), value })
             })
@@ -132,8 +132,8 @@ impl KeptRules {
             let Some(captured) = captured else { continue };
             for (change, &line) in rule.changes.iter().zip(&rule.change_lines) {
                 let value = match change {
-                    HeaderChange::Give { value, .. } => Some(rule.pattern.filled(value, &captured)),
-                    HeaderChange::Take { .. } => None,
+                    HeaderChange::Set { value, .. } => Some(rule.pattern.filled(value, &captured)),
+                    HeaderChange::Remove { .. } => None,
                 };
                 lines.push(FieldLine { line, name: change.name().to_owned(), value });
             }

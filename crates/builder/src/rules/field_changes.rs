@@ -38,8 +38,8 @@ impl<'r> Changes<'r> {
         let matches = rules.filter_map(|(rule, FieldRule { pattern, changes, .. })| {
             let captured = pattern.captured(path)?;
             let used = changes.iter().any(|change| match change {
-                HeaderChange::Give { value, .. } => pattern.is_used_in(value),
-                HeaderChange::Take { .. } => false,
+                HeaderChange::Set { value, .. } => pattern.is_used_in(value),
+                HeaderChange::Remove { .. } => false,
             });
             Some(Match { rule, captured: used.then_some(captured) })
         });
@@ -89,11 +89,11 @@ fn filled(
     captured: Option<&Captured>,
 ) -> Option<HeaderChange> {
     match (change, captured) {
-        (HeaderChange::Give { name, value }, Some(captured)) => {
+        (HeaderChange::Set { name, value }, Some(captured)) => {
             let value = rule.pattern.filled(value, captured);
-            Some(HeaderChange::Give { name: name.clone(), value })
+            Some(HeaderChange::Set { name: name.clone(), value })
         }
-        (HeaderChange::Give { value, .. }, None) if rule.pattern.is_used_in(value) => None,
+        (HeaderChange::Set { value, .. }, None) if rule.pattern.is_used_in(value) => None,
         (change, _) => Some(change.clone()),
     }
 }
@@ -110,8 +110,8 @@ pub(crate) struct FieldList {
 struct ChangedField {
     name: String,
     value: String,
-    /// Whether a rule has given it.
-    given: bool,
+    /// Whether a rule has set the value.
+    is_set_by_rule: bool,
 }
 
 impl FieldList {
@@ -120,7 +120,7 @@ impl FieldList {
         let field = |&(name, value): &(&str, &str)| ChangedField {
             name: name.to_owned(),
             value: value.to_owned(),
-            given: false,
+            is_set_by_rule: false,
         };
         let mut list =
             FieldList { fields: built_in.iter().map(field).collect(), content_type: None };
@@ -132,8 +132,8 @@ impl FieldList {
         };
         for change in changes.iter().filter(applies) {
             match change {
-                HeaderChange::Give { name, value } => list.give(name, value),
-                HeaderChange::Take { name } => list.take(name, built_in),
+                HeaderChange::Set { name, value } => list.set(name, value),
+                HeaderChange::Remove { name } => list.remove(name, built_in),
             }
         }
         list
@@ -153,7 +153,7 @@ impl FieldList {
     }
 
     /// Returns the fields of a 304: those that RFC 9110 §15.4.5 asks for, and those that rules have
-    /// given, since a client keeps the fields of its stored response otherwise. None of them
+    /// set, since a client keeps the fields of its stored response otherwise. None of them
     /// describes the content.
     pub(crate) fn not_modified(&self) -> Vec<(&str, &str)> {
         let in_any = ["cache-control", "vary", "expires"];
@@ -161,21 +161,21 @@ impl FieldList {
             names.iter().any(|name| field.name.eq_ignore_ascii_case(name))
         };
         let sent = self.fields.iter().filter(|field| {
-            is(field, &in_any) || (field.given && !is(field, &["content-language"]))
+            is(field, &in_any) || (field.is_set_by_rule && !is(field, &["content-language"]))
         });
         sent.map(ChangedField::pair).collect()
     }
 
-    /// Changes the values of the fields of some names that rules have given.
+    /// Changes the values of the fields of some names that rules have set.
     pub(crate) fn edit(&mut self, names: &[&str], change: impl Fn(&str) -> String) {
         let is_one =
             |field: &&mut ChangedField| names.iter().any(|n| field.name.eq_ignore_ascii_case(n));
-        for field in self.fields.iter_mut().filter(is_one).filter(|field| field.given) {
+        for field in self.fields.iter_mut().filter(is_one).filter(|field| field.is_set_by_rule) {
             field.value = change(&field.value);
         }
     }
 
-    fn give(&mut self, name: &str, value: &str) {
+    fn set(&mut self, name: &str, value: &str) {
         if name.eq_ignore_ascii_case("content-type") {
             self.content_type = Some(value.to_owned());
             return;
@@ -185,15 +185,18 @@ impl FieldList {
             // RFC 9110 §5.3: the one field whose lines cannot be joined.
             Some(_) if name.eq_ignore_ascii_case("set-cookie") => self.push(name, value),
             // Without its own the wrong coding would be taken from a cache.
-            Some(field) if field.given || name.eq_ignore_ascii_case("vary") => {
+            Some(field) if field.is_set_by_rule || name.eq_ignore_ascii_case("vary") => {
                 let mut joined = std::mem::take(&mut field.value).into_bytes();
                 joined_field_values::join(&mut joined, 0, name.as_bytes(), value.as_bytes());
                 field.value = String::from_utf8_lossy(&joined).into_owned();
-                field.given = true;
+                field.is_set_by_rule = true;
             }
             Some(field) => {
-                *field =
-                    ChangedField { name: name.to_owned(), value: value.to_owned(), given: true };
+                *field = ChangedField {
+                    name: name.to_owned(),
+                    value: value.to_owned(),
+                    is_set_by_rule: true,
+                };
             }
             None => self.push(name, value),
         }
@@ -201,23 +204,23 @@ impl FieldList {
 
     fn push(&mut self, name: &str, value: &str) {
         let (name, value) = (name.to_owned(), value.to_owned());
-        self.fields.push(ChangedField { name, value, given: true });
+        self.fields.push(ChangedField { name, value, is_set_by_rule: true });
     }
 
-    fn take(&mut self, name: &str, built_in: &[(&str, &str)]) {
+    fn remove(&mut self, name: &str, built_in: &[(&str, &str)]) {
         if name.eq_ignore_ascii_case("content-type") {
             self.content_type = None;
             return;
         }
-        let stays = built_in.iter().find(|(known, _)| {
+        let kept = built_in.iter().find(|(known, _)| {
             known.eq_ignore_ascii_case(name) && name.eq_ignore_ascii_case("vary")
         });
         self.fields.retain_mut(|field| {
             if !field.name.eq_ignore_ascii_case(name) {
                 return true;
             }
-            let Some((_, value)) = stays else { return false };
-            (field.value, field.given) = ((*value).to_owned(), false);
+            let Some((_, value)) = kept else { return false };
+            (field.value, field.is_set_by_rule) = ((*value).to_owned(), false);
             true
         });
     }
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_away_is_gone_until_it_is_given_again() {
+    fn a_removed_field_is_absent_until_it_is_set_again() {
         check("/*\n ! X-A", "Cache-Control: no-cache\nVary: Accept-Encoding");
         check(
             "/*\n X-B: 1\n/a/*\n ! x-b\n ! cache-control\n X-B: 2",
@@ -304,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_304_renews_what_was_given() {
+    fn a_304_has_the_fields_that_rules_have_set() {
         let list = with("/*\n CSP: x\n Content-Language: de\n Content-Type: a/b", |changes| {
             changes.of_path(b"/")
         });

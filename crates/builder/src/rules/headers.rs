@@ -30,16 +30,16 @@ pub struct FieldRule {
 /// The change of a line to the fields of a response.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HeaderChange {
-    /// The field gets this value, after those that earlier lines give it. Names are equal without
-    /// regard to case.
-    Give {
+    /// `Name: value`: sets the field. If earlier lines have set it, the value is joined to theirs.
+    /// Names are equal without regard to case.
+    Set {
         /// The name as it is written.
         name: String,
         /// May have placeholders of the pattern.
         value: String,
     },
     /// `! Name`: removes the earlier values.
-    Take {
+    Remove {
         /// The name as it is written.
         name: String,
     },
@@ -49,7 +49,7 @@ impl HeaderChange {
     /// Returns the name of the field, as it is written.
     pub(crate) fn name(&self) -> &str {
         match self {
-            HeaderChange::Give { name, .. } | HeaderChange::Take { name } => name,
+            HeaderChange::Set { name, .. } | HeaderChange::Remove { name } => name,
         }
     }
 }
@@ -59,8 +59,8 @@ impl HeaderChange {
 pub struct FieldRules {
     /// The rules, in their order.
     pub rules: Vec<FieldRule>,
-    /// Lines whose pattern names a host: none of this site's.
-    pub elsewhere: Vec<usize>,
+    /// Lines whose pattern names a host: it is never one of this site.
+    pub other_hosts: Vec<usize>,
     /// Lines of patterns without a field below.
     pub empty: Vec<usize>,
 }
@@ -77,18 +77,17 @@ pub fn parse(file: &Path, text: &[u8]) -> Result<FieldRules, Vec<RuleError>> {
 /// Reads a file like [`parse`]: returns the rules of the right lines, and the errors in the others.
 pub(super) fn parse_lines(file: &Path, text: &[u8]) -> (FieldRules, Vec<RuleError>) {
     let (mut found, mut errors) = (FieldRules::default(), Vec::new());
-    // The place of the next field.
-    let mut place = Below::Nothing;
+    let mut position = LinePosition::Start;
     for (number, line) in lines(text) {
         let line_begins_pattern = line.as_ref().is_ok_and(|line| line.text.starts_with('/'));
         let read = line.and_then(|line| {
-            let read =
-                HeaderLine::of(line).and_then(|said| place.add(&mut found, number, line, said));
+            let read = HeaderLine::parse(line)
+                .and_then(|parsed| position.add_line(&mut found, number, line, parsed));
             read.map_err(|fault| fault.quoting_rest(line))
         });
         if let Err(fault) = read {
             errors.push(fault.at(file, number));
-            place.excuse(line_begins_pattern);
+            position.on_invalid_line(line_begins_pattern);
         }
         if found.rules.len() > RULES_MAX {
             let fault = LineFault::new(1, format!("at most {RULES_MAX} patterns"));
@@ -112,20 +111,21 @@ pub(super) fn second_values(rules: &[FieldRule]) -> Vec<(usize, RuleWarning)> {
 
 /// Returns the same for one field.
 fn second_values_of(field: &str, rules: &[FieldRule]) -> Vec<(usize, RuleWarning)> {
-    let (mut found, mut givers): (Vec<_>, Vec<&FieldRule>) = (Vec::new(), Vec::new());
+    let (mut found, mut earlier_rules): (Vec<_>, Vec<&FieldRule>) = (Vec::new(), Vec::new());
     let changes = rules.iter().flat_map(|rule| rule.changes.iter().map(move |one| (rule, one)));
     for (rule, change) in changes.filter(|(_, one)| one.name().eq_ignore_ascii_case(field)) {
-        let HeaderChange::Give { name, .. } = change else {
+        let HeaderChange::Set { name, .. } = change else {
             // The paths for which it removes values are not compared.
-            givers.clear();
+            earlier_rules.clear();
             continue;
         };
-        let earlier = givers.iter().find(|earlier| overlaps(&earlier.pattern, &rule.pattern));
+        let earlier =
+            earlier_rules.iter().find(|earlier| overlaps(&earlier.pattern, &rule.pattern));
         if let Some(earlier) = earlier {
             let (name, first) = (name.clone(), earlier.line);
             found.push((rule.line, RuleWarning::SecondValue { name, first }));
         }
-        givers.push(rule);
+        earlier_rules.push(rule);
     }
     found
 }
@@ -136,33 +136,39 @@ fn overlaps(one: &HeaderPattern, other: &HeaderPattern) -> bool {
     one == other || [one, other].iter().any(|pattern| pattern.covers_folder(b"/"))
 }
 
-/// The place of a line of fields.
-enum Below {
-    Nothing,
-    /// The last rule.
+/// The lines above a line: they decide which pattern its field belongs to.
+enum LinePosition {
+    /// Before the first pattern.
+    Start,
+    /// Below the pattern of the last rule.
     Rule,
-    /// A pattern that is left out.
+    /// Below a pattern that is left out.
     LeftOut,
 }
 
-impl Below {
+impl LinePosition {
     /// Adds the content of a line, which has that number.
-    fn add(
+    fn add_line(
         &mut self,
         found: &mut FieldRules,
         number: usize,
         line: Word<'_>,
-        said: HeaderLine,
+        parsed: HeaderLine,
     ) -> Result<(), LineFault> {
-        match said {
-            HeaderLine::Path(pattern) => self.begin(found, number, Some(pattern)),
-            HeaderLine::Host => self.begin(found, number, None),
-            HeaderLine::Change(change) => return self.take(found, (number, line), change),
+        match parsed {
+            HeaderLine::Path(pattern) => self.begin_pattern(found, number, Some(pattern)),
+            HeaderLine::Host => self.begin_pattern(found, number, None),
+            HeaderLine::Change(change) => return self.add_change(found, (number, line), change),
         }
         Ok(())
     }
 
-    fn begin(&mut self, found: &mut FieldRules, line: usize, pattern: Option<HeaderPattern>) {
+    fn begin_pattern(
+        &mut self,
+        found: &mut FieldRules,
+        line: usize,
+        pattern: Option<HeaderPattern>,
+    ) {
         match pattern {
             Some(pattern) => {
                 found.rules.push(FieldRule {
@@ -171,37 +177,41 @@ impl Below {
                     changes: Vec::new(),
                     change_lines: Vec::new(),
                 });
-                *self = Below::Rule;
+                *self = LinePosition::Rule;
             }
             None => {
-                found.elsewhere.push(line);
-                *self = Below::LeftOut;
+                found.other_hosts.push(line);
+                *self = LinePosition::LeftOut;
             }
         }
     }
 
-    fn take(
+    fn add_change(
         &self,
         found: &mut FieldRules,
         (number, line): (usize, Word<'_>),
         change: HeaderChange,
     ) -> Result<(), LineFault> {
         match (self, found.rules.last_mut()) {
-            (Below::Rule, Some(rule)) => {
+            (LinePosition::Rule, Some(rule)) => {
                 rule.changes.push(change);
                 rule.change_lines.push(number);
             }
-            (Below::LeftOut, _) => {}
-            _ => return Err(LineFault::new(line.column, "a path before the headers").advise(FIRST)),
+            (LinePosition::LeftOut, _) => {}
+            _ => {
+                return Err(
+                    LineFault::new(line.column, "a path before the headers").advise(PATTERN_FIRST)
+                );
+            }
         }
         Ok(())
     }
 
     /// Reports a wrong pattern once; its fields are not reported too, and do not belong to the
     /// pattern before it.
-    fn excuse(&mut self, is_pattern: bool) {
-        if is_pattern || matches!(self, Below::Nothing) {
-            *self = Below::LeftOut;
+    fn on_invalid_line(&mut self, is_pattern: bool) {
+        if is_pattern || matches!(self, LinePosition::Start) {
+            *self = LinePosition::LeftOut;
         }
     }
 }
@@ -213,19 +223,21 @@ enum HeaderLine {
 }
 
 impl HeaderLine {
-    fn of(line: Word<'_>) -> Result<HeaderLine, LineFault> {
+    fn parse(line: Word<'_>) -> Result<HeaderLine, LineFault> {
         if line.text.starts_with('/') {
             return HeaderPattern::parse(line).map(HeaderLine::Path);
         }
         if line.text.starts_with("http://") || line.text.starts_with("https://") {
             return Ok(HeaderLine::Host);
         }
-        if let Some(behind) = line.text.strip_prefix('!') {
-            let name = trimmed(line.from(line.text.len() - behind.len()));
-            return field_name(name).map(|name| HeaderLine::Change(HeaderChange::Take { name }));
+        if let Some(rest) = line.text.strip_prefix('!') {
+            let name = trimmed(line.from(line.text.len() - rest.len()));
+            return field_name(name).map(|name| HeaderLine::Change(HeaderChange::Remove { name }));
         }
         let Some((before, _)) = line.text.split_once(':') else {
-            return Err(LineFault::new(line.column, "a path, Name: value, or ! Name").advise(LINES));
+            return Err(
+                LineFault::new(line.column, "a path, Name: value, or ! Name").advise(LINE_FORMS)
+            );
         };
         let name = trimmed(Word { text: before, ..line });
         let value = trimmed(line.from(before.len() + 1));
@@ -246,19 +258,19 @@ impl HeaderLine {
             let advice = "Content-Encoding says how the files of the folder are compressed";
             return Err(fault.advise(advice));
         }
-        Ok(HeaderLine::Change(HeaderChange::Give { name, value: value.text.to_owned() }))
+        Ok(HeaderLine::Change(HeaderChange::Set { name, value: value.text.to_owned() }))
     }
 }
 
 /// Why headers come after a path.
-const FIRST: &str = "write a pattern such as /* on a line above";
+const PATTERN_FIRST: &str = "write a pattern such as /* on a line above";
 
 /// The forms of a line.
-const LINES: &str = "a path begins with /, and ! removes a header";
+const LINE_FORMS: &str = "a path begins with /, and ! removes a header";
 
 /// Fields that the build or a flag decides, and the advice; beside the fields that the server
 /// writes itself.
-const DECIDED: [(&str, &str); 3] = [
+const SET_ELSEWHERE: [(&str, &str); 3] = [
     ("accept-ranges", "the server sends it where range requests are possible"),
     (
         "basic-auth",
@@ -283,8 +295,8 @@ fn field_name(word: Word<'_>) -> Result<String, LineFault> {
     if !is_token(word.text.as_bytes()) {
         return Err(LineFault::new(word.column, "a header name of letters, digits and -"));
     }
-    let decided = DECIDED.iter().find(|(name, _)| word.text.eq_ignore_ascii_case(name));
-    if let Some((_, advice)) = decided {
+    let set_elsewhere = SET_ELSEWHERE.iter().find(|(name, _)| word.text.eq_ignore_ascii_case(name));
+    if let Some((_, advice)) = set_elsewhere {
         return Err(another_header(word).advise(*advice));
     }
     if is_written_by_server(word.text.as_bytes()) {
@@ -308,8 +320,8 @@ mod tests {
         let found = read(text).unwrap_or_else(|errors| panic!("{text}: {errors:?}"));
         let rules = found.rules.iter().flat_map(|rule| {
             rule.changes.iter().map(move |change| match change {
-                HeaderChange::Give { name, value } => format!("{} {name}={value}", rule.line),
-                HeaderChange::Take { name } => format!("{} !{name}", rule.line),
+                HeaderChange::Set { name, value } => format!("{} {name}={value}", rule.line),
+                HeaderChange::Remove { name } => format!("{} !{name}", rule.line),
             })
         });
         rules.collect()
@@ -324,7 +336,7 @@ mod tests {
     #[test]
     fn patterns_of_other_hosts_and_empty_ones_are_left_out() {
         let found = read("https://a.pages.dev/*\n X-Robots-Tag: noindex\n/a\n/b\n X: y").unwrap();
-        assert_eq!((found.elsewhere, found.empty, found.rules.len()), (vec![1], vec![3], 1));
+        assert_eq!((found.other_hosts, found.empty, found.rules.len()), (vec![1], vec![3], 1));
     }
 
     #[test]

@@ -171,7 +171,7 @@ impl<'s> RulesCollector<'s> {
     fn take_fields(&mut self, file: &Path, text: &[u8]) {
         let (found, errors) = headers::parse_lines(file, text);
         self.errors.extend(errors);
-        let FieldRules { rules, elsewhere, empty } = found;
+        let FieldRules { rules, other_hosts, empty } = found;
         let repeated: Vec<(usize, RuleWarning)> = headers::second_values(&rules);
         let fitted = self.patterns <= RULES_MAX;
         self.patterns += rules.len() + empty.len();
@@ -183,10 +183,10 @@ impl<'s> RulesCollector<'s> {
             let file = PathBuf::from(file);
             Warning::Rule { file, line, column: 1, kind }
         };
-        let elsewhere = elsewhere.iter().map(|&line| warning(line, RuleWarning::OtherHost));
+        let other_hosts = other_hosts.iter().map(|&line| warning(line, RuleWarning::OtherHost));
         let empty = empty.iter().map(|&line| warning(line, RuleWarning::NoFields));
         let repeated = repeated.into_iter().map(|(line, kind)| warning(line, kind));
-        self.rules.warnings.extend(elsewhere.chain(empty).chain(repeated));
+        self.rules.warnings.extend(other_hosts.chain(empty).chain(repeated));
     }
 
     fn redirects(&mut self, file: &Path, folder: &[u8], text: &[u8]) -> Vec<Redirect> {
@@ -217,7 +217,7 @@ pub(super) fn left_out(error: RuleError) -> Warning {
 }
 
 /// Returns a path that no message shows as if it were below the source: `rules` becomes `./rules`.
-/// The way back is [`in_place`].
+/// The way back is [`path_on_disk`].
 fn told_apart(path: &Path) -> PathBuf {
     match path.components().next() {
         Some(Component::Normal(_)) => Path::new(".").join(path),
@@ -225,12 +225,12 @@ fn told_apart(path: &Path) -> PathBuf {
     }
 }
 
-/// Returns where the file of a [`FileProblem`], [`RuleError`] or [`Warning`] of a build of `source`
-/// lies.
-pub fn in_place(source: &Path, told: &Path) -> PathBuf {
-    match told.components().next() {
-        Some(Component::Normal(_)) => source.join(told),
-        _ => told.to_owned(),
+/// Returns the path on disk of the file of a [`FileProblem`], [`RuleError`] or [`Warning`]: a path
+/// relative to the built folder is joined with `source`.
+pub fn path_on_disk(source: &Path, reported: &Path) -> PathBuf {
+    match reported.components().next() {
+        Some(Component::Normal(_)) => source.join(reported),
+        _ => reported.to_owned(),
     }
 }
 
@@ -277,9 +277,9 @@ mod tests {
             ("../rules", "../rules"),
             ("/etc/rules", "/etc/rules"),
         ] {
-            assert_eq!(in_place(source, &told_apart(Path::new(named))), Path::new(same));
+            assert_eq!(path_on_disk(source, &told_apart(Path::new(named))), Path::new(same));
         }
-        assert_eq!(in_place(source, Path::new("b/_redirects")), Path::new("site/b/_redirects"));
+        assert_eq!(path_on_disk(source, Path::new("b/_redirects")), Path::new("site/b/_redirects"));
     }
 
     /// An editor renames a new file over the old one, which the walk has left out of the site.

@@ -10,7 +10,7 @@ use crate::limits::RULE_LINE_MAX_BYTES;
 /// advice`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuleError {
-    /// The file; [`in_place`](crate::in_place) returns its path.
+    /// The file; [`path_on_disk`](crate::path_on_disk) returns its path.
     pub file: PathBuf,
     /// The number of the line, from 1.
     pub line: usize,

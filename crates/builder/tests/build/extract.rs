@@ -258,7 +258,7 @@ fn a_name_that_is_taken_is_kept() {
     let outer = Folder::with(&[("file", "x"), ("full/mine", "x")]);
     outer.folder("empty");
     outer.link("dangling", "nowhere");
-    for (name, what) in [("file", "no folder"), ("full", "not empty")] {
+    for (name, what) in [("file", "not a folder"), ("full", "not empty")] {
         let error = extracted(&bytes, &outer.join(name), false).expect_err(name).to_string();
         assert!(error.contains(what), "{error}");
     }

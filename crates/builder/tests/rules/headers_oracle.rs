@@ -102,7 +102,7 @@ const EXAMPLES: [&str; 3] = [
 fn as_theirs(rule: &FieldRule) -> Value {
     let mut values = Map::new();
     for change in &rule.changes {
-        let HeaderChange::Give { name, value } = change else { panic!("no such line is made") };
+        let HeaderChange::Set { name, value } = change else { panic!("no such line is made") };
         let value = commas(value);
         let joined = match values.get(name).and_then(Value::as_str) {
             Some(known) => format!("{known}, {value}"),

@@ -47,7 +47,7 @@ pub enum FastCgiError {
         /// The status.
         status: u8,
     },
-    /// More than [`IGNORED_RECORDS_MAX`] records that say nothing.
+    /// More than [`IGNORED_RECORDS_MAX`] records that are ignored.
     TooManyRecords,
     /// More than [`STDERR_READ_MAX_BYTES`] on the error stream.
     StderrTooLarge,

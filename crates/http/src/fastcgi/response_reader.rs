@@ -264,7 +264,7 @@ impl FastCgiReader {
         Ok((bytes.len(), RecordPart::Continue))
     }
 
-    /// Counts a record that says nothing.
+    /// Counts a record that is ignored.
     fn ignore(&mut self, bytes: usize) -> Result<(usize, RecordPart), FastCgiError> {
         self.ignored_records += 1;
         if self.ignored_records > IGNORED_RECORDS_MAX {

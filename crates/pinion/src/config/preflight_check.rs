@@ -179,7 +179,7 @@ pub(crate) fn examine_folder(
     allowance: Allowance,
     mounts: Option<&Mounts>,
 ) -> Result<Said, Vec<ConfigFault>> {
-    let in_place = |file: &Path| pinion_builder::in_place(folder, file);
+    let on_disk = |file: &Path| pinion_builder::path_on_disk(folder, file);
     match pinion_builder::examine(folder, options) {
         Ok(examined) => {
             let Examined { skipped, excluded, .. } = &examined;
@@ -214,23 +214,23 @@ pub(crate) fn examine_folder(
             let fault = |CodeError { file, line, what, .. }: &CodeError| match line {
                 Some(line) => {
                     let place = TextPlace::of_line(*line as usize);
-                    ConfigFault::at(&in_place(file), place, what.clone())
+                    ConfigFault::at(&on_disk(file), place, what.clone())
                 }
-                None => ConfigFault::of(&in_place(file), what.clone()),
+                None => ConfigFault::of(&on_disk(file), what.clone()),
             };
             Err(errors.iter().map(fault).chain(syntax_errors(folder, options)).collect())
         }
         Err(BuildError::Rules(errors)) => {
             let fault = |RuleError { file, line, column, expected }: &RuleError| {
                 let place = TextPlace { line: *line, column: *column };
-                ConfigFault::at(&in_place(file), place, format!("expected {expected}"))
+                ConfigFault::at(&on_disk(file), place, format!("expected {expected}"))
             };
             Err(errors.iter().map(fault).chain(syntax_errors(folder, options)).collect())
         }
         Err(BuildError::Problems(problems) | BuildError::UnreadRules(problems)) => {
             let fault = |problem: &FileProblem| {
                 let reason = without_number(&problem.reason.to_string());
-                ConfigFault::of(&in_place(&problem.path), reason)
+                ConfigFault::of(&on_disk(&problem.path), reason)
             };
             Err(problems.iter().map(fault).collect())
         }
@@ -439,7 +439,7 @@ fn leaves_something(
     add: &mut impl FnMut(TextPlace, String),
 ) {
     // An archive that cannot be opened is reported when its content is checked.
-    if site.planned.settings.mounts.has_fallback()
+    if site.planned.settings.mounts.has_root_mount()
         && let Ok(file) = ArchiveFile::open(archive)
         && let Err(failure) = catch_all_rule::check(&file.view(), archive)
     {

@@ -209,7 +209,9 @@ impl<'s> ExplanationDraft<'s> {
         if self.is_refused(None, site, head) {
             return Ok(());
         }
-        if let Some(mount) = site.generation.covering_mount(head, &mut RequestBuffers::new()) {
+        if let Some(mount) =
+            site.generation.mount_before_files_and_rules(head, &mut RequestBuffers::new())
+        {
             return self.forwarded(mount, site, head);
         }
         let routes = site.routes()?;
@@ -267,7 +269,7 @@ impl<'s> ExplanationDraft<'s> {
                     self.handler(step, None, place.as_deref(), (site, head));
                     return Ok(());
                 }
-                if let Some(mount) = mounts.without_file(head.target.path)
+                if let Some(mount) = mounts.fallback_for(head.target.path)
                     && !is_by_rule(&archive, head, now, &mut RequestBuffers::new())
                 {
                     self.step(ExplanationStep::passed(

@@ -123,7 +123,7 @@ fn load(PlannedSite { source, settings }: &PlannedSite) -> Result<Generation, Fa
     let programs = ProgramTable::fork(KeptPrograms::default(), named, iter::empty())?;
     file_mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let loader = Loader::new(source.clone(), settings, programs, None).silent();
-    loader.load().map_err(|failure| loader.of_site(failure))
+    loader.load().map_err(|failure| loader.with_site(failure))
 }
 
 /// Returns the pattern that names a host: a name comes before patterns, and the longest of these

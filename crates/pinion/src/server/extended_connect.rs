@@ -19,7 +19,7 @@ pub(super) fn fallback_for<'g>(
     work: &mut RequestBuffers,
     gateway: &mut Gateway,
 ) -> Option<&'g Mount> {
-    let mount = generation.mounts().without_file(head.target.path)?;
+    let mount = generation.mounts().fallback_for(head.target.path)?;
     if generation.live().is_some_and(|live| live.responses(head.target.path)) {
         return None;
     }

@@ -49,7 +49,7 @@ impl Capacity {
             ("stacks of workers, input that io_uring receives", workers as u64 * of_worker),
             ("hashes of passwords", self.scripts.password_bytes),
         ];
-        let slack_bytes = slack_bytes + self.scripts.vm_slack_bytes;
+        let slack_bytes = slack_bytes + self.scripts.vm_allocator_overhead_bytes;
         let slack = ("overhead of the allocator", slack_bytes);
         let parts = mapped.into_iter().chain(heap).chain([slack]);
         parts.map(|(name, bytes)| MemoryPart { name, bytes }).collect()

@@ -20,7 +20,8 @@ pub(crate) struct Mount {
     /// The path as it is shown.
     name: Arc<str>,
     pub(crate) target: MountTarget,
-    /// The files that it has this server send; `None` if responses name no files.
+    /// The folders of the files that its responses may name for this server to send; `None` if
+    /// responses name no files.
     pub(crate) sent_folders: Option<Arc<SentFolders>>,
 }
 
@@ -42,25 +43,28 @@ pub(crate) enum MountTarget {
 pub(crate) enum MountPath {
     /// The requests for a path and all below it.
     Prefix(PathPrefix),
-    /// The requests for names with an extension that no file responds to, or for scripts with it.
+    /// The requests for names with an extension to which no file responds, or for scripts with this
+    /// extension.
     Suffix(PathSuffix),
 }
 
 impl MountPath {
-    /// Returns the path of everything: `/`.
+    /// Returns the path of a whole site: `/`.
     pub(crate) fn root() -> Self {
         Self::Prefix(PathPrefix::new("/"))
     }
 
-    /// Reads `/api` or `*.php`.
+    /// Parses `/api` or `*.php`.
     ///
     /// # Errors
     /// A phrase that names the fault.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let sent = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'*');
+        let is_path_byte =
+            |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'*');
         let is_extension = |text: &str| {
             let name = text.strip_prefix('.').unwrap_or_default();
-            !name.is_empty() && name.bytes().all(|byte| sent(byte) && !matches!(byte, b'/' | b'%'))
+            !name.is_empty()
+                && name.bytes().all(|byte| is_path_byte(byte) && !matches!(byte, b'/' | b'%'))
         };
         match text.strip_prefix('*') {
             Some(extension) if is_extension(extension) => {
@@ -69,7 +73,7 @@ impl MountPath {
             None if has_dot_segment(text) => {
                 Err(format!("{text:?} has a segment . or .., which clients take out: leave it out"))
             }
-            None if text.starts_with('/') && text.bytes().all(sent) => {
+            None if text.starts_with('/') && text.bytes().all(is_path_byte) => {
                 Ok(Self::Prefix(PathPrefix::new(text)))
             }
             _ => Err(format!("{text:?} is no path of a mount: write /api or *.php")),
@@ -92,14 +96,16 @@ impl fmt::Display for MountPath {
 pub(crate) struct Mounts {
     /// The mounts below the root, the longest path first.
     below_root: Vec<MountBelowRoot>,
-    /// The archive knows the path of one of them in another form, which a client may send, too.
-    has_other_keys: bool,
+    /// Whether the key of one of them in archives differs from its path. A client may send the key
+    /// as path, too.
+    has_keys_unlike_paths: bool,
     /// The mounts for extensions, the longest one first.
     extensions: Vec<(PathSuffix, Mount)>,
-    /// Some of them, or the one of the root, run scripts of a folder.
+    /// Whether one of these, or the one of the root, runs scripts of a folder.
     has_scripts: bool,
-    /// The mount that responds where no file does.
-    fallback: Option<Mount>,
+    /// The mount of the root. It responds if no file and no other mount does, or if it runs the
+    /// script of the path.
+    root: Option<Mount>,
 }
 
 /// A mount of a path below the root.
@@ -120,8 +126,8 @@ impl MountBelowRoot {
 
     /// Returns whether the key of a path in an archive is that of the mount, or below it.
     fn has_key(&self, key: &[u8]) -> bool {
-        let own = self.key.as_ref().and_then(|own| key.strip_prefix(&**own));
-        matches!(own, Some([] | [b'/', ..]))
+        let rest = self.key.as_ref().and_then(|own| key.strip_prefix(&**own));
+        matches!(rest, Some([] | [b'/', ..]))
     }
 }
 
@@ -152,7 +158,7 @@ impl Mount {
     }
 
     /// Returns a mount whose responses may name files of these folders.
-    pub(crate) fn sending(self, folders: Option<SentFolders>) -> Self {
+    pub(crate) fn with_sent_folders(self, folders: Option<SentFolders>) -> Self {
         Self { sent_folders: folders.map(Arc::new), ..self }
     }
 
@@ -291,31 +297,31 @@ impl fmt::Display for Mount {
 }
 
 impl Mounts {
-    /// Puts mounts in their order.
+    /// Sorts mounts into the order in which they are tried.
     ///
     /// # Errors
     /// A path that is given twice.
     pub(crate) fn new(mounts: Vec<Mount>) -> Result<Self, MountPath> {
-        let mut this = Self::default();
+        let mut sorted = Self::default();
         for mount in mounts {
-            if this.all().any(|other| other.path == mount.path) {
+            if sorted.all().any(|other| other.path == mount.path) {
                 return Err(mount.path);
             }
             match mount.path.clone() {
-                MountPath::Prefix(prefix) if prefix.is_root() => this.fallback = Some(mount),
+                MountPath::Prefix(prefix) if prefix.is_root() => sorted.root = Some(mount),
                 MountPath::Prefix(prefix) => {
-                    this.below_root.push(MountBelowRoot::new(prefix, mount));
+                    sorted.below_root.push(MountBelowRoot::new(prefix, mount));
                 }
-                MountPath::Suffix(suffix) => this.extensions.push((suffix, mount)),
+                MountPath::Suffix(suffix) => sorted.extensions.push((suffix, mount)),
             }
         }
-        let of_root = this.extensions.iter().map(|(_, mount)| mount).chain(&this.fallback);
-        this.has_scripts = { of_root }.any(|mount| mount.scripts().is_some());
-        this.below_root.sort_by_key(|one| std::cmp::Reverse(one.prefix.as_str().len()));
-        this.has_other_keys = { this.below_root.iter() }
+        let of_root = sorted.extensions.iter().map(|(_, mount)| mount).chain(&sorted.root);
+        sorted.has_scripts = { of_root }.any(|mount| mount.scripts().is_some());
+        sorted.below_root.sort_by_key(|one| std::cmp::Reverse(one.prefix.as_str().len()));
+        sorted.has_keys_unlike_paths = { sorted.below_root.iter() }
             .any(|one| one.key.as_deref().is_some_and(|key| key != one.prefix.as_str().as_bytes()));
-        this.extensions.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.as_str().len()));
-        Ok(this)
+        sorted.extensions.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.as_str().len()));
+        Ok(sorted)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -326,30 +332,32 @@ impl Mounts {
     pub(crate) fn all(&self) -> impl Iterator<Item = &Mount> {
         let below_root = self.below_root.iter().map(|one| &one.mount);
         let extensions = self.extensions.iter().map(|(_, mount)| mount);
-        below_root.chain(extensions).chain(&self.fallback)
+        below_root.chain(extensions).chain(&self.root)
     }
 
     /// Returns the mount that responds to a path, as the client has sent it, before all files: one
     /// below the root that covers it, or one that runs scripts, if the path has the name of a
     /// script in it. A script is never sent as a file.
     #[inline]
-    pub(crate) fn covering(&self, path: &[u8]) -> Option<&Mount> {
-        self.below_root(path).or_else(|| self.of_script(path)).or_else(|| self.disguised(path))
+    pub(crate) fn mount_before_files(&self, path: &[u8]) -> Option<&Mount> {
+        self.mount_below_root(path)
+            .or_else(|| self.script_mount(path))
+            .or_else(|| self.mount_of_decoded_path(path))
     }
 
-    /// Returns the mount of [`Self::covering`], unless it runs scripts of the whole site and
-    /// `is_ruled` says that a rule comes before any file of the path.
+    /// Returns the mount of [`Self::mount_before_files`], unless it runs scripts of the whole site
+    /// and `has_rule` says that a rule comes before any file of the path.
     #[inline]
-    pub(crate) fn responding(
+    pub(crate) fn mount_before_files_and_rules(
         &self,
         path: &[u8],
-        is_ruled: impl FnOnce() -> bool,
+        has_rule: impl FnOnce() -> bool,
     ) -> Option<&Mount> {
-        self.covering(path).filter(|mount| !(mount.is_of_whole_site() && is_ruled()))
+        self.mount_before_files(path).filter(|mount| !(mount.is_of_whole_site() && has_rule()))
     }
 
     #[inline]
-    fn below_root(&self, path: &[u8]) -> Option<&Mount> {
+    fn mount_below_root(&self, path: &[u8]) -> Option<&Mount> {
         let mut mounts = self.below_root.iter();
         mounts.find(|one| one.prefix.rest(path).is_some()).map(|one| &one.mount)
     }
@@ -357,9 +365,10 @@ impl Mounts {
     /// Returns the mount of a path in another spelling, such as one with dot segments or escapes,
     /// under which files of the site would be found. The mount refuses it, or finds nothing.
     #[inline]
-    fn disguised(&self, path: &[u8]) -> Option<&Mount> {
-        let is_plain = || !path.contains(&b'%') && !path.windows(2).any(is_dotted);
-        if self.below_root.is_empty() || !self.has_other_keys && is_plain() {
+    fn mount_of_decoded_path(&self, path: &[u8]) -> Option<&Mount> {
+        let is_canonical =
+            || !path.contains(&b'%') && !path.windows(2).any(segment_begins_with_dot);
+        if self.below_root.is_empty() || !self.has_keys_unlike_paths && is_canonical() {
             return None;
         }
         let mut decoded = Vec::new();
@@ -369,11 +378,11 @@ impl Mounts {
 
     /// Returns the mount that runs the script of a path.
     #[inline]
-    fn of_script(&self, path: &[u8]) -> Option<&Mount> {
+    fn script_mount(&self, path: &[u8]) -> Option<&Mount> {
         if !self.has_scripts {
             return None;
         }
-        let mounts = self.extensions.iter().map(|(_, mount)| mount).chain(&self.fallback);
+        let mounts = self.extensions.iter().map(|(_, mount)| mount).chain(&self.root);
         let covers = |mount: &&Mount| mount.scripts().is_some_and(|scripts| scripts.covers(path));
         { mounts }.find(covers)
     }
@@ -381,10 +390,10 @@ impl Mounts {
     /// Returns the mount that responds to a path, as the client has sent it, if no file does: the
     /// mount of its extension, or that of the root.
     #[inline]
-    pub(crate) fn without_file(&self, path: &[u8]) -> Option<&Mount> {
+    pub(crate) fn fallback_for(&self, path: &[u8]) -> Option<&Mount> {
         let mut extensions = self.extensions.iter();
         let of_extension = extensions.find(|(suffix, _)| suffix.covers(path));
-        of_extension.map(|(_, mount)| mount).or(self.fallback.as_ref())
+        of_extension.map(|(_, mount)| mount).or(self.root.as_ref())
     }
 
     /// Returns the extensions of mounts such as `*.php`, and of the scripts of other mounts, with
@@ -401,18 +410,18 @@ impl Mounts {
 
     /// Returns whether a mount responds to a path, as a client sends it, that is not that of a
     /// file.
-    pub(crate) fn respond_to(&self, path: &[u8]) -> bool {
-        self.covering(path).or_else(|| self.without_file(path)).is_some()
+    pub(crate) fn any_responds_to(&self, path: &[u8]) -> bool {
+        self.mount_before_files(path).or_else(|| self.fallback_for(path)).is_some()
     }
 
     /// Returns whether content of requests is stored before a server is asked, or an application,
     /// which has to know its length.
     pub(crate) fn store_uploads(&self) -> bool {
-        let is_asked = |mount: &Mount| {
+        let stores_uploads = |mount: &Mount| {
             let options = mount.upstreams().map(|upstreams| upstreams.options());
             options.is_some_and(|options| options.stored_upload_max_bytes.is_some())
         };
-        self.all().any(|mount| mount.is_of_programs() || is_asked(mount))
+        self.all().any(|mount| mount.is_of_programs() || stores_uploads(mount))
     }
 
     /// Returns the Python applications of all of them.
@@ -435,9 +444,10 @@ impl Mounts {
         self.all().filter_map(Mount::cgi)
     }
 
-    /// Returns whether there is a server for paths that the site lacks.
-    pub(crate) fn has_fallback(&self) -> bool {
-        self.fallback.is_some()
+    /// Returns whether there is a mount of the root, which responds to paths that the site does not
+    /// have.
+    pub(crate) fn has_root_mount(&self) -> bool {
+        self.root.is_some()
     }
 }
 
@@ -449,7 +459,7 @@ fn has_dot_segment(path: &str) -> bool {
 }
 
 /// Returns whether a segment begins with a dot.
-fn is_dotted(pair: &[u8]) -> bool {
+fn segment_begins_with_dot(pair: &[u8]) -> bool {
     pair == b"/."
 }
 

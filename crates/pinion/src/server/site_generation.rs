@@ -110,13 +110,13 @@ impl Generation {
     /// Returns the mount that responds to a request before all files. A rule that comes before the
     /// file of its path comes before a script of the site, too.
     #[inline]
-    pub(crate) fn covering_mount(
+    pub(crate) fn mount_before_files_and_rules(
         &self,
         head: &RequestHead<'_>,
         work: &mut RequestBuffers,
     ) -> Option<&Mount> {
-        let is_ruled = || !self.is_damaged() && has_rule_before_files(&self.archive(), head, work);
-        self.mounts().responding(head.target.path, is_ruled)
+        let has_rule = || !self.is_damaged() && has_rule_before_files(&self.archive(), head, work);
+        self.mounts().mount_before_files_and_rules(head.target.path, has_rule)
     }
 
     /// Returns how many parts of the site send files that they open for it: its live folders, and

@@ -207,7 +207,7 @@ impl Loader {
         }
         let shown = self.source.path().display();
         let generation = Generation::new(mapping).map_err(|error| anyhow!("{shown}: {error}"))?;
-        if self.mounts.has_fallback()
+        if self.mounts.has_root_mount()
             && let Some(path) = self.source.file()
             && !matches!(self.source, ServedSource::Script(_))
         {
@@ -279,16 +279,16 @@ impl Loader {
     pub(crate) fn shown(&self, failure: &Failure, meanwhile: Meanwhile) -> Option<LoadFailure> {
         let is_of_site = match failure {
             Failure::Failed(_)
-            | Failure::Problems(_)
-            | Failure::UnreadRules(_)
-            | Failure::Rules(_)
-            | Failure::Code(_) => true,
+            | Failure::UnusableFiles(_)
+            | Failure::UnreadableRules(_)
+            | Failure::InvalidRules(_)
+            | Failure::InvalidCode(_) => true,
             Failure::Usage(_)
-            | Failure::Faults(_)
-            | Failure::OfSite(..)
-            | Failure::Several(_)
-            | Failure::Told
-            | Failure::ToldUsage
+            | Failure::ConfigFaults(_)
+            | Failure::InSite(..)
+            | Failure::SeveralSites(_)
+            | Failure::AlreadyReported
+            | Failure::AlreadyReportedConfig
             | Failure::ReaderGone => false,
         };
         if !self.lua.shows_errors || !is_of_site {
@@ -379,10 +379,10 @@ impl Loader {
 }
 
 impl Loader {
-    /// Returns a failed load with the names of its files as they lie on the disk, and with the
-    /// first host of the site, if it has hosts of its own.
-    pub(crate) fn of_site(&self, failure: Failure) -> Failure {
-        failure.of_site(self.source.path(), self.host())
+    /// Returns the failure of a load with the paths of its files on the disk, and with the first
+    /// host of the site, if it has hosts of its own.
+    pub(crate) fn with_site(&self, failure: Failure) -> Failure {
+        failure.with_site(self.source.path(), self.host())
     }
 
     /// Returns the host that distinguishes the site from others of the same server; `None` if it is
@@ -411,7 +411,7 @@ impl Loader {
         // If a site has lost its last file, the report of the reload says so.
         let is_first = self.guard.get().is_none();
         let warnings = summary.warnings.iter();
-        let may_be_empty = !is_first || self.mounts.has_fallback();
+        let may_be_empty = !is_first || self.mounts.has_root_mount();
         let warnings = warnings.filter(|warning| !may_be_empty || **warning != Warning::NoFiles);
         // They may be for the files of a live folder outside of the site.
         let has_live = !self.live.is_empty();

@@ -376,7 +376,7 @@ impl ReloadedSite {
                 }
                 Meanwhile::Nothing => not_served(&what),
             });
-            report_failure(self.loader.of_site(failure), &wish.reports);
+            report_failure(self.loader.with_site(failure), &wish.reports);
         }
     }
 }

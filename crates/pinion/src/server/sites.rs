@@ -134,7 +134,7 @@ impl UnloadedSite {
                     report_failed_start(&loader, failure);
                     first
                 }
-                None => return Err(loader.of_site(failure)),
+                None => return Err(loader.with_site(failure)),
             },
         };
         Ok(LoadedSite { first, settings, loader, watch })

@@ -237,7 +237,7 @@ fn load_all(unloaded: Vec<UnloadedSite>, logs: &OpenLogs) -> Result<Vec<LoadedSi
     match failures.len() {
         0 => Ok(sites),
         1 => failures.pop().map_or(Ok(sites), Err),
-        _ => Err(Failure::Several(failures)),
+        _ => Err(Failure::SeveralSites(failures)),
     }
 }
 

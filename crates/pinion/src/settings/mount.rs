@@ -69,7 +69,7 @@ pub(crate) fn mount_with(low: &Low, change: impl Fn(&mut Upstream)) -> Result<Mo
     let sent = sent_folders(low)?;
     if servers == "mount-cgi" {
         let mount = Mount::of_scripts(path.clone(), mount_cgi::scripts(low, &path)?);
-        return Ok(mount.sending(sent));
+        return Ok(mount.with_sent_folders(sent));
     }
     mount_cgi::refuse_without_scripts(low)?;
     if let Some(interface) = mount_python::interface(servers) {
@@ -116,7 +116,7 @@ pub(crate) fn mount_with(low: &Low, change: impl Fn(&mut Upstream)) -> Result<Mo
         }
         error => MountFault::new(servers, error),
     })?;
-    Ok(Mount::new(path, group).sending(sent))
+    Ok(Mount::new(path, group).with_sent_folders(sent))
 }
 
 /// Returns a mount whose pages are values of the store.

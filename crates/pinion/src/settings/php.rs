@@ -66,7 +66,7 @@ impl PhpSettings {
         let ServedSource::Folder(folder) = source else {
             return without_effect("PHP runs the scripts of a folder; leave it out");
         };
-        if mounts.has_fallback() {
+        if mounts.has_root_mount() {
             return without_effect("there is a mount for the path / already; leave one out");
         }
         if wish.is_none() && (mounts.runs_scripts() || !folder.join(INDEX).is_file()) {

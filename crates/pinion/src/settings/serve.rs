@@ -369,7 +369,7 @@ impl SiteSettings {
         }
         let names = hosts.iter().map(HostPattern::to_string).collect();
         let mounts = mounts(low)?;
-        let has_fallback_server = mounts.has_fallback();
+        let has_fallback_server = mounts.has_root_mount();
         let live = live_folders_of(low)?;
         let live_in_site = live.iter().filter_map(|folder| folder.at.in_site());
         let live_in_site = live_in_site.map(str::to_owned).collect();
@@ -545,7 +545,7 @@ fn mounts(low: &Low) -> Result<Mounts, Failure> {
         let flag = flags.into_iter().find(|flag| low.given(flag)).unwrap_or("proxy");
         Failure::usage(format!("--{flag}: the path {path} is given twice; give another one"))
     })?;
-    if mounts.has_fallback() && low.given("single-page") {
+    if mounts.has_root_mount() && low.given("single-page") {
         return Err(Failure::usage(
             "--single-page responds to every path and leaves nothing for the server of the mount \
              /; leave it out, or give the mount another path",

@@ -61,7 +61,7 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
         }
         // Editors open a position as it is printed, so that its file has to be a path from here.
         Err(error @ BuildError::Rules(_)) => {
-            Err(build_options::failure(error).of_site(&build.source, None))
+            Err(build_options::failure(error).with_site(&build.source, None))
         }
         Err(error) => Err(build_options::failure(error)),
     }

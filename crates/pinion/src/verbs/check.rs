@@ -54,7 +54,7 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
     } else {
         write_text(&mut out, &checked)?;
     }
-    if checked.faults.is_empty() { Ok(()) } else { Err(Failure::ToldUsage) }
+    if checked.faults.is_empty() { Ok(()) } else { Err(Failure::AlreadyReportedConfig) }
 }
 
 /// Returns the failure of a path that leads to nothing that can be checked.

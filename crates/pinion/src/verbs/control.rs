@@ -33,7 +33,7 @@ pub(crate) fn run(control: &ControlCommand) -> Result<(), Failure> {
                 let document = json!({"messages": response.messages});
                 writeln!(io::stdout().lock(), "{document}")?;
             }
-            if is_success { Ok(()) } else { Err(Failure::Told) }
+            if is_success { Ok(()) } else { Err(Failure::AlreadyReported) }
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn run(diff: &Diff) -> Result<(), Failure> {
         text_output::write(&sides, &mut out, TerminalStyle::of_stdout())?
     };
     out.flush()?;
-    if diff.exit_code && !totals.same { Err(Failure::Told) } else { Ok(()) }
+    if diff.exit_code && !totals.same { Err(Failure::AlreadyReported) } else { Ok(()) }
 }
 
 /// The two archives.

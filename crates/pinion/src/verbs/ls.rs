@@ -53,7 +53,7 @@ fn write_json(file: &ArchiveFile, out: &mut impl Write) -> Result<(), Failure> {
         }
     }
     out.flush()?;
-    listed.map_err(Failure::told)
+    listed.map_err(Failure::printed)
 }
 
 fn write_text(

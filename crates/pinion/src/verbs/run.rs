@@ -80,7 +80,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     }
     match ending {
         Ok(Ok(true)) => Ok(()),
-        Ok(Ok(false)) => Err(Failure::Told),
+        Ok(Ok(false)) => Err(Failure::AlreadyReported),
         Ok(Err(why)) => Err(anyhow!("{why}").into()),
         Err(_) => Err(anyhow!("{} was lost with its worker", run.script.display()).into()),
     }

@@ -14,7 +14,7 @@ pub(crate) fn run(settings: Serve) -> Result<(), Failure> {
 /// Serves the plan that `plan` returns until it is asked to stop.
 pub(super) fn start(plan: impl FnOnce() -> Result<ServerPlan, Failure>) -> Result<(), Failure> {
     let manager = ServiceManager::take();
-    let plan = plan().map_err(Failure::at_start)?;
-    let kit = startup::prepare(plan, manager).map_err(Failure::at_start)?;
-    server_threads::run(kit).map_err(Failure::at_start)
+    let plan = plan().map_err(Failure::reported_as_start_failure)?;
+    let kit = startup::prepare(plan, manager).map_err(Failure::reported_as_start_failure)?;
+    server_threads::run(kit).map_err(Failure::reported_as_start_failure)
 }

@@ -70,7 +70,7 @@ pub(super) fn run(control: &ControlCommand) -> Result<(), Failure> {
         None => Ok(()),
         Some(error) => {
             stderr::line(format_args!("pinion: {error:#}"));
-            Err(Failure::Told)
+            Err(Failure::AlreadyReported)
         }
     }
 }

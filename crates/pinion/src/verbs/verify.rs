@@ -24,7 +24,7 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     } else {
         write_text(&mut out, &name, &report, mapping.bytes().len() as u64)?;
     }
-    if report.is_sound() { Ok(()) } else { Err(Failure::Told) }
+    if report.is_sound() { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
 fn document(name: &str, report: &Report) -> Value {

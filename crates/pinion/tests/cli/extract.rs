@@ -89,7 +89,7 @@ fn a_folder_with_something_in_it_is_kept() {
     let on = |flags: &str| run(&folder, &format!("extract site.pinion -o {flags}"));
     let advice = "the folder is not empty; give another name with -o, or replace it with --force";
     on("out").refused(1, advice);
-    on("site.pinion").refused(1, "no folder");
+    on("site.pinion").refused(1, "not a folder");
     on("none/out").refused(1, "no such folder");
     assert_eq!(folder.names(), names, "nothing is left behind");
     assert_eq!(on("out --force").code, 0);

@@ -5,7 +5,7 @@ mod bit_search;
 mod bitfield;
 
 use super::call::Call;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::Error;
 use crate::limits::STRING_MAX_BYTES;
 use crate::resp::number::parse_u64;
@@ -17,13 +17,20 @@ const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 const NO_BIT: Error = Error::constant("ERR bit is not an integer or out of range");
 const NO_OFFSET: Error = Error::constant("ERR bit offset is not an integer or out of range");
 
-const BITMAPS: Rows = Rows { group: CommandGroup::Bitmap, keys: KeyArguments::FIRST };
+const BITMAPS: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Bitmap, keys: KeyArguments::FIRST };
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    BITMAPS.row("setbit", 4, WRITE, ("2.2.0", "Sets a bit of a string."), set_bit),
-    BITMAPS.row("getbit", 3, FAST_READ, ("2.2.0", "Returns a bit of a string."), get_bit),
-    BITMAPS.row("bitcount", -2, READ, ("2.6.0", "Counts the bits that are 1."), bit_search::count),
-    BITMAPS.row(
+    BITMAPS.command("setbit", 4, WRITE, ("2.2.0", "Sets a bit of a string."), set_bit),
+    BITMAPS.command("getbit", 3, FAST_READ, ("2.2.0", "Returns a bit of a string."), get_bit),
+    BITMAPS.command(
+        "bitcount",
+        -2,
+        READ,
+        ("2.6.0", "Counts the bits that are 1."),
+        bit_search::count,
+    ),
+    BITMAPS.command(
         "bitpos",
         -3,
         READ,
@@ -31,7 +38,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         bit_search::position,
     ),
     BITMAPS
-        .row(
+        .command(
             "bitop",
             -4,
             WRITE,
@@ -39,14 +46,14 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
             bit_operation::combine,
         )
         .with_keys(KeyArguments::Range { first: 2, last: -1, step: 1 }),
-    BITMAPS.row(
+    BITMAPS.command(
         "bitfield",
         -2,
         WRITE,
         ("3.2.0", "Reads and changes integers within a string."),
         bitfield::read_and_change,
     ),
-    BITMAPS.row(
+    BITMAPS.command(
         "bitfield_ro",
         -2,
         FAST_READ,
@@ -76,9 +83,9 @@ fn set_bit(call: &mut Call<'_, '_>) -> Result<(), Error> {
         b"1" => true,
         _ => return Err(NO_BIT),
     };
-    let (database, effects) = call.locks.database(call.database, key);
-    call.limit.check_bytes(database.change_bytes(key, offset / 8 + 1))?;
-    let was_set = database.change_string(key, effects, |bytes| {
+    let (database, context) = call.locks.database(call.database, key);
+    call.work_limit.check_bytes(database.change_work_bytes(key, offset / 8 + 1))?;
+    let was_set = database.change_string(key, context, |bytes| {
         let was_set = bit_at(bytes, offset);
         if bytes.len() <= offset / 8 {
             bytes.resize(offset / 8 + 1, 0);
@@ -95,8 +102,8 @@ fn set_bit(call: &mut Call<'_, '_>) -> Result<(), Error> {
 fn get_bit(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
     let offset = parse_offset(call.argument(2))?;
-    let (database, effects) = call.locks.database(call.database, key);
-    let is_set = database.string(key, effects)?.is_some_and(|bytes| bit_at(bytes, offset));
+    let (database, context) = call.locks.database(call.database, key);
+    let is_set = database.string(key, context)?.is_some_and(|bytes| bit_at(bytes, offset));
     call.reply.integer(is_set.into());
     Ok(())
 }

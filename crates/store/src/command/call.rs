@@ -27,7 +27,7 @@ pub(crate) struct Call<'c, 's> {
     pub(crate) now_ms: u64,
     /// The limit that a handler checks before work that may take long (see
     /// [`WorkEstimate`](super::work_estimate::WorkEstimate)).
-    pub(crate) limit: WorkLimit,
+    pub(crate) work_limit: WorkLimit,
 }
 
 impl<'c> Call<'c, '_> {
@@ -41,7 +41,7 @@ impl<'c> Call<'c, '_> {
         let bytes = self.argument(index);
         match self.first_hash {
             Some(hash) if index == 1 => Key { bytes, hash },
-            _ => match self.place_of_key(index).and_then(|place| self.locks.hash(place)) {
+            _ => match self.key_index(index).and_then(|key_index| self.locks.key_hash(key_index)) {
                 Some(hash) => Key { bytes, hash },
                 None => self.locks.store().key(bytes),
             },
@@ -49,7 +49,7 @@ impl<'c> Call<'c, '_> {
     }
 
     /// Returns the index of an argument among the keys, if all keys follow one another.
-    fn place_of_key(&self, index: usize) -> Option<usize> {
+    fn key_index(&self, index: usize) -> Option<usize> {
         let KeyArguments::Range { first, step, .. } = self.command.keys else { return None };
         let from_first = index.checked_sub(first)?;
         from_first.is_multiple_of(step).then(|| from_first / step)

@@ -7,7 +7,7 @@ use crate::client_registry::ClientInfo;
 use crate::error::{Error, SYNTAX};
 use crate::resp::number::parse_i64;
 
-pub(super) const COMMANDS: &[CommandSpec] = &[CONNECTION.row(
+pub(super) const COMMANDS: &[CommandSpec] = &[CONNECTION.command(
     "client",
     -2,
     Flags::NONE,
@@ -98,7 +98,7 @@ fn list(call: &mut Call<'_, '_>) -> Result<(), Error> {
         }
         Some(_) => return Err(SYNTAX),
     };
-    call.limit.check(call.locks.store().clients.len())?;
+    call.work_limit.check(call.locks.store().clients.len())?;
     let clients = call.locks.store().clients.all();
     let is_wanted =
         |info: &ClientInfo| wanted.as_ref().is_none_or(|wanted| wanted.contains(&(info.id as i64)));
@@ -132,7 +132,7 @@ fn kill(call: &mut Call<'_, '_>) -> Result<(), Error> {
         }
     }
     let own = call.client.info.id;
-    call.limit.check(call.locks.store().clients.len())?;
+    call.work_limit.check(call.locks.store().clients.len())?;
     let clients = call.locks.store().clients.all();
     let is_meant = |info: &ClientInfo| {
         id.is_none_or(|id| info.id as i64 == id)

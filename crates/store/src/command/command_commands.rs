@@ -12,7 +12,7 @@ use crate::resp::reply_writer::Reply;
 
 pub(super) const COMMANDS: &[CommandSpec] = &[CommandSpec {
     group: CommandGroup::Server,
-    ..CONNECTION.row(
+    ..CONNECTION.command(
         "command",
         -1,
         Flags::NONE,

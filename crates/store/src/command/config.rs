@@ -3,16 +3,22 @@
 use super::call::Call;
 use super::client_commands::unknown_subcommand;
 use super::layout_settings::{self, LAYOUT};
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::Error;
 use crate::glob;
 use crate::resp::number::parse_i64;
 use crate::settings::EvictionPolicy;
 
-const SERVER: Rows = Rows { group: CommandGroup::Server, keys: KeyArguments::None };
+const SERVER: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Server, keys: KeyArguments::None };
 
-pub(super) const COMMANDS: &[CommandSpec] =
-    &[SERVER.row("config", -2, Flags::ADMIN, ("2.0.0", "Returns and changes settings."), config)];
+pub(super) const COMMANDS: &[CommandSpec] = &[SERVER.command(
+    "config",
+    -2,
+    Flags::ADMIN,
+    ("2.0.0", "Returns and changes settings."),
+    config,
+)];
 
 /// The settings of Redis that have a fixed value here.
 const FIXED: [(&str, &str); 6] = [

@@ -3,44 +3,50 @@
 use super::call::Call;
 use super::keys::database_number;
 use super::options::OptionArguments;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::client::ClientState;
 use crate::error::{Error, SYNTAX};
 use crate::limits::REDIS_VERSION;
 use crate::resp::reply_writer::RespVersion;
 use crate::store::Store;
 
-pub(super) const CONNECTION: Rows =
-    Rows { group: CommandGroup::Connection, keys: KeyArguments::None };
+pub(super) const CONNECTION: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Connection, keys: KeyArguments::None };
 
 const BEFORE_PASSWORD: Flags = Flags::FAST.and(Flags::NO_AUTH);
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    CONNECTION.row("ping", -1, Flags::FAST, ("1.0.0", "Replies, so the connection works."), ping),
-    CONNECTION.row("echo", 2, Flags::FAST, ("1.0.0", "Returns its argument."), echo),
-    CONNECTION.row("select", 2, Flags::FAST, ("1.0.0", "Changes the database."), select),
-    CONNECTION.row(
+    CONNECTION.command(
+        "ping",
+        -1,
+        Flags::FAST,
+        ("1.0.0", "Replies, so the connection works."),
+        ping,
+    ),
+    CONNECTION.command("echo", 2, Flags::FAST, ("1.0.0", "Returns its argument."), echo),
+    CONNECTION.command("select", 2, Flags::FAST, ("1.0.0", "Changes the database."), select),
+    CONNECTION.command(
         "hello",
         -1,
         BEFORE_PASSWORD.and(Flags::NO_MULTI),
         ("6.0.0", "Chooses the version of the protocol."),
         hello,
     ),
-    CONNECTION.row(
+    CONNECTION.command(
         "auth",
         -2,
         BEFORE_PASSWORD.and(Flags::NO_MULTI),
         ("1.0.0", "Authenticates the connection with a password."),
         auth,
     ),
-    CONNECTION.row(
+    CONNECTION.command(
         "reset",
         1,
         BEFORE_PASSWORD.and(Flags::NOT_QUEUED),
         ("6.2.0", "Brings the connection to its first state."),
         reset,
     ),
-    CONNECTION.row(
+    CONNECTION.command(
         "quit",
         -1,
         BEFORE_PASSWORD.and(Flags::NOT_QUEUED),

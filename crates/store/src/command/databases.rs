@@ -2,32 +2,33 @@
 
 use super::call::Call;
 use super::keys::database_number;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, SYNTAX};
 use crate::limits::DATABASES;
 use crate::resp::number::parse_i64;
 
-const KEYSPACE: Rows = Rows { group: CommandGroup::Server, keys: KeyArguments::All };
+const KEYSPACE: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Server, keys: KeyArguments::All };
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    KEYSPACE.row(
+    KEYSPACE.command(
         "dbsize",
         1,
         Flags::READ_ONLY.and(Flags::FAST),
         ("1.0.0", "Returns how many keys the database has."),
         size,
     ),
-    KEYSPACE.row(
+    KEYSPACE.command(
         "flushdb",
         -1,
         Flags::WRITE,
         ("1.0.0", "Removes all keys of the database."),
         |call| flush(call, call.database..call.database + 1),
     ),
-    KEYSPACE.row("flushall", -1, Flags::WRITE, ("1.0.0", "Removes all keys."), |call| {
+    KEYSPACE.command("flushall", -1, Flags::WRITE, ("1.0.0", "Removes all keys."), |call| {
         flush(call, 0..DATABASES)
     }),
-    KEYSPACE.row(
+    KEYSPACE.command(
         "swapdb",
         3,
         Flags::WRITE.and(Flags::FAST),

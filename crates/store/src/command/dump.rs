@@ -2,16 +2,17 @@
 
 use super::call::Call;
 use super::options::OptionArguments;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, NOT_AN_INTEGER, SYNTAX};
 use crate::keyspace::access_statistics::{Access, AccessRecording};
-use crate::keyspace::database::Effects;
+use crate::keyspace::database::ShardContext;
 use crate::keyspace::record::{EXPIRY_MAX_MS, KeyRecord};
 use crate::limits::RESTORED_ELEMENTS_PER_BYTE;
 use crate::rdb::{self, LoadedValue};
 use crate::resp::number::parse_i64;
 
-const GENERIC: Rows = Rows { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
+const GENERIC: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
 
 const INVALID_TTL: Error = Error::constant("ERR Invalid TTL value, must be >= 0");
 const INVALID_IDLETIME: Error = Error::constant("ERR Invalid IDLETIME value, must be >= 0");
@@ -21,14 +22,14 @@ const WRONG_PAYLOAD: Error = Error::constant("ERR DUMP payload version or checks
 const BAD_FORMAT: Error = Error::constant("ERR Bad data format");
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    GENERIC.row(
+    GENERIC.command(
         "dump",
         2,
         Flags::READ_ONLY,
         ("2.6.0", "Returns a value in a form that can be restored."),
         dump,
     ),
-    GENERIC.row(
+    GENERIC.command(
         "restore",
         -4,
         Flags::WRITE.and(Flags::DENY_OOM),
@@ -39,8 +40,8 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
 
 fn dump(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let payload = database.get(key, effects).map(|record| rdb::save(record, call.now_ms));
+    let (database, context) = call.locks.database(call.database, key);
+    let payload = database.get(key, context).map(|record| rdb::save(record, call.now_ms));
     call.reply.bulk_or_null(payload.as_deref());
     Ok(())
 }
@@ -79,13 +80,13 @@ impl RestoreOptions {
 
     /// Returns the access data of the key. As in Redis, data that the eviction policy does not
     /// record is ignored.
-    fn access(self, effects: &Effects) -> Access {
-        match (effects.recording, self.idle_seconds, self.counter) {
-            (AccessRecording::LastUse, Some(seconds), _) => Access::idle(effects.now_ms, seconds),
+    fn access(self, context: &ShardContext) -> Access {
+        match (context.recording, self.idle_seconds, self.counter) {
+            (AccessRecording::LastUse, Some(seconds), _) => Access::idle(context.now_ms, seconds),
             (AccessRecording::Frequency, _, Some(counter)) => {
-                Access::counted(effects.now_ms, counter)
+                Access::counted(context.now_ms, counter)
             }
-            _ => effects.new_access(),
+            _ => context.new_access(),
         }
     }
 }
@@ -94,18 +95,18 @@ fn restore(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let options = RestoreOptions::parse(call)?;
     let key = call.key(1);
     let (ttl, payload) = (call.argument(2), call.argument(3));
-    let (database, effects) = call.locks.database(call.database, key);
-    if !options.replaces && database.get(key, effects).is_some() {
+    let (database, context) = call.locks.database(call.database, key);
+    if !options.replaces && database.get(key, context).is_some() {
         return Err(BUSY_KEY);
     }
     let ttl_ms = parse_i64(ttl).ok_or(NOT_AN_INTEGER)?;
     let ttl_ms = u64::try_from(ttl_ms).map_err(|_| INVALID_TTL)?;
     let from_ms = if options.is_absolute { 0 } else { call.now_ms };
     let expiry_ms = (ttl_ms > 0).then(|| ttl_ms.saturating_add(from_ms).min(EXPIRY_MAX_MS));
-    call.limit.check(payload.len().saturating_mul(RESTORED_ELEMENTS_PER_BYTE))?;
+    call.work_limit.check(payload.len().saturating_mul(RESTORED_ELEMENTS_PER_BYTE))?;
     let value = rdb::open(payload).ok_or(WRONG_PAYLOAD)?;
-    let loaded = rdb::load(value, effects).ok_or(BAD_FORMAT)?;
-    let access = options.access(effects);
+    let loaded = rdb::load(value, context).ok_or(BAD_FORMAT)?;
+    let access = options.access(context);
     let record = match loaded {
         LoadedValue::String(bytes) => KeyRecord::string(key.bytes, expiry_ms, access, &bytes),
         LoadedValue::Collection(value) => KeyRecord::object(key.bytes, expiry_ms, access, value),
@@ -113,10 +114,10 @@ fn restore(call: &mut Call<'_, '_>) -> Result<(), Error> {
     if crate::keyspace::database::has_expired(&record, call.now_ms) {
         // The restored value has expired already, so nothing is stored, but the previous value is
         // removed all the same.
-        database.remove(key, effects);
-        effects.discard(record);
+        database.remove(key, context);
+        context.discard(record);
     } else {
-        database.put(key, record, effects);
+        database.put(key, record, context);
     }
     call.reply.ok();
     Ok(())

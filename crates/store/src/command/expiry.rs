@@ -2,73 +2,74 @@
 
 use super::call::Call;
 use super::options::OptionArguments;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::Error;
 use crate::keyspace::record::{EXPIRY_MAX_MS, KeyRecord};
 
 const FAST_WRITE: Flags = Flags::WRITE.and(Flags::FAST);
 const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 
-const EXPIRY: Rows = Rows { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
+const EXPIRY: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    EXPIRY.row(
+    EXPIRY.command(
         "expire",
         -3,
         FAST_WRITE,
         ("1.0.0", "Sets the expiry of a key in seconds from now."),
         |call| set_expiry(call, 1000, true),
     ),
-    EXPIRY.row(
+    EXPIRY.command(
         "pexpire",
         -3,
         FAST_WRITE,
         ("2.6.0", "Sets the expiry of a key in milliseconds from now."),
         |call| set_expiry(call, 1, true),
     ),
-    EXPIRY.row(
+    EXPIRY.command(
         "expireat",
         -3,
         FAST_WRITE,
         ("1.2.0", "Sets the expiry of a key in seconds since 1970."),
         |call| set_expiry(call, 1000, false),
     ),
-    EXPIRY.row(
+    EXPIRY.command(
         "pexpireat",
         -3,
         FAST_WRITE,
         ("2.6.0", "Sets the expiry of a key in milliseconds since 1970."),
         |call| set_expiry(call, 1, false),
     ),
-    EXPIRY.row(
+    EXPIRY.command(
         "ttl",
         2,
         FAST_READ.and(Flags::UNSTABLE),
         ("1.0.0", "Returns the seconds until a key expires."),
         |call| time_left(call, |left_ms, _| (left_ms + 500) / 1000),
     ),
-    EXPIRY.row(
+    EXPIRY.command(
         "pttl",
         2,
         FAST_READ.and(Flags::UNSTABLE),
         ("2.6.0", "Returns the milliseconds until a key expires."),
         |call| time_left(call, |left_ms, _| left_ms),
     ),
-    EXPIRY.row(
+    EXPIRY.command(
         "expiretime",
         2,
         FAST_READ,
         ("7.0.0", "Returns when a key expires, in seconds since 1970."),
         |call| time_left(call, |_, at_ms| (at_ms + 500) / 1000),
     ),
-    EXPIRY.row(
+    EXPIRY.command(
         "pexpiretime",
         2,
         FAST_READ,
         ("7.0.0", "Returns when a key expires, in milliseconds since 1970."),
         |call| time_left(call, |_, at_ms| at_ms),
     ),
-    EXPIRY.row("persist", 2, FAST_WRITE, ("2.2.0", "Removes the expiry of a key."), persist),
+    EXPIRY.command("persist", 2, FAST_WRITE, ("2.2.0", "Removes the expiry of a key."), persist),
 ];
 
 /// The conditions under which an expiry is set.
@@ -142,13 +143,13 @@ fn set_expiry(call: &mut Call<'_, '_>, unit_ms: i64, is_from_now: bool) -> Resul
     // are limited to it.
     let at_ms = u64::try_from(at_ms).unwrap_or(0).min(EXPIRY_MAX_MS);
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let old_ms = database.get(key, effects).map(KeyRecord::expiry_ms);
+    let (database, context) = call.locks.database(call.database, key);
+    let old_ms = database.get(key, context).map(KeyRecord::expiry_ms);
     let is_set = old_ms.is_some_and(|old_ms| conditions.are_met(old_ms, at_ms));
-    if is_set && at_ms <= effects.now_ms {
-        database.remove(key, effects);
+    if is_set && at_ms <= context.now_ms {
+        database.remove(key, context);
     } else if is_set {
-        database.set_expiry(key, Some(at_ms), effects);
+        database.set_expiry(key, Some(at_ms), context);
     }
     call.reply.integer(is_set.into());
     Ok(())
@@ -158,8 +159,8 @@ fn set_expiry(call: &mut Call<'_, '_>, unit_ms: i64, is_from_now: bool) -> Resul
 /// milliseconds; with -1 if the key has no expiry, and with -2 if the key does not exist.
 fn time_left(call: &mut Call<'_, '_>, of: fn(i64, i64) -> i64) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let expiry_ms = database.peek(key, effects.now_ms).map(KeyRecord::expiry_ms);
+    let (database, context) = call.locks.database(call.database, key);
+    let expiry_ms = database.peek(key, context.now_ms).map(KeyRecord::expiry_ms);
     call.reply.integer(match expiry_ms {
         None => -2,
         Some(None) => -1,
@@ -170,10 +171,10 @@ fn time_left(call: &mut Call<'_, '_>, of: fn(i64, i64) -> i64) -> Result<(), Err
 
 fn persist(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let has_one = database.get(key, effects).is_some_and(|record| record.expiry_ms().is_some());
+    let (database, context) = call.locks.database(call.database, key);
+    let has_one = database.get(key, context).is_some_and(|record| record.expiry_ms().is_some());
     if has_one {
-        database.set_expiry(key, None, effects);
+        database.set_expiry(key, None, context);
     }
     call.reply.integer(has_one.into());
     Ok(())

@@ -2,12 +2,13 @@
 
 use super::call::Call;
 use super::client_commands::unknown_subcommand;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, SYNTAX};
 
-const SERVER: Rows = Rows { group: CommandGroup::Server, keys: KeyArguments::None };
+const SERVER: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Server, keys: KeyArguments::None };
 
-pub(super) const COMMANDS: &[CommandSpec] = &[SERVER.row(
+pub(super) const COMMANDS: &[CommandSpec] = &[SERVER.command(
     "function",
     -2,
     Flags::ADMIN,

@@ -7,10 +7,10 @@ mod with_expiry;
 
 use super::call::Call;
 use super::scan::scan_collection;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::dispatch::wrong_arity;
 use crate::error::Error;
-use crate::keyspace::database::{ChangeEffect, Effects};
+use crate::keyspace::database::{ChangeEffect, ShardContext};
 use crate::keyspace::key::Key;
 use crate::keyspace::shard_locks::Locks;
 use crate::value::EncodedField;
@@ -24,133 +24,134 @@ const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 /// Number of fields of a large hash that one change examines in order to remove expired ones.
 const EXPIRED_FIELDS_MAX: usize = 20;
 
-const HASHES: Rows = Rows { group: CommandGroup::Hash, keys: KeyArguments::FIRST };
+const HASHES: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Hash, keys: KeyArguments::FIRST };
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    HASHES.row("hset", -4, WRITE, ("2.0.0", "Sets the values of fields."), hset),
-    HASHES.row("hmset", -4, WRITE, ("2.0.0", "Sets the values of fields."), hmset),
-    HASHES.row(
+    HASHES.command("hset", -4, WRITE, ("2.0.0", "Sets the values of fields."), hset),
+    HASHES.command("hmset", -4, WRITE, ("2.0.0", "Sets the values of fields."), hmset),
+    HASHES.command(
         "hsetnx",
         4,
         WRITE,
         ("2.0.0", "Sets the value of a field that does not exist."),
         hsetnx,
     ),
-    HASHES.row("hget", 3, FAST_READ, ("2.0.0", "Returns the value of a field."), hget),
-    HASHES.row("hmget", -3, FAST_READ, ("2.0.0", "Returns the values of fields."), hmget),
-    HASHES.row("hgetall", 2, READ, ("2.0.0", "Returns all fields and values."), hgetall),
-    HASHES.row("hkeys", 2, READ, ("2.0.0", "Returns the names of all fields."), hkeys),
-    HASHES.row("hvals", 2, READ, ("2.0.0", "Returns the values of all fields."), hvals),
-    HASHES.row("hlen", 2, FAST_READ, ("2.0.0", "Returns the number of fields."), hlen),
-    HASHES.row("hdel", -3, REMOVE, ("2.0.0", "Deletes fields."), hdel),
-    HASHES.row("hexists", 3, FAST_READ, ("2.0.0", "Returns whether a field exists."), hexists),
-    HASHES.row("hstrlen", 3, FAST_READ, ("3.2.0", "Returns the length of a value."), hstrlen),
-    HASHES.row(
+    HASHES.command("hget", 3, FAST_READ, ("2.0.0", "Returns the value of a field."), hget),
+    HASHES.command("hmget", -3, FAST_READ, ("2.0.0", "Returns the values of fields."), hmget),
+    HASHES.command("hgetall", 2, READ, ("2.0.0", "Returns all fields and values."), hgetall),
+    HASHES.command("hkeys", 2, READ, ("2.0.0", "Returns the names of all fields."), hkeys),
+    HASHES.command("hvals", 2, READ, ("2.0.0", "Returns the values of all fields."), hvals),
+    HASHES.command("hlen", 2, FAST_READ, ("2.0.0", "Returns the number of fields."), hlen),
+    HASHES.command("hdel", -3, REMOVE, ("2.0.0", "Deletes fields."), hdel),
+    HASHES.command("hexists", 3, FAST_READ, ("2.0.0", "Returns whether a field exists."), hexists),
+    HASHES.command("hstrlen", 3, FAST_READ, ("3.2.0", "Returns the length of a value."), hstrlen),
+    HASHES.command(
         "hincrby",
         4,
         WRITE,
         ("2.0.0", "Adds to the integer value of a field."),
         field_increments::hincrby,
     ),
-    HASHES.row(
+    HASHES.command(
         "hincrbyfloat",
         4,
         WRITE,
         ("2.6.0", "Adds to the number in a field."),
         field_increments::hincrbyfloat,
     ),
-    HASHES.row(
+    HASHES.command(
         "hrandfield",
         -2,
         READ.and(Flags::UNSTABLE),
         ("6.2.0", "Returns random fields."),
         random::hrandfield,
     ),
-    HASHES.row(
+    HASHES.command(
         "hscan",
         -3,
         READ.and(Flags::UNSTABLE),
         ("2.8.0", "Returns some fields, and where to go on."),
         hscan,
     ),
-    HASHES.row(
+    HASHES.command(
         "hexpire",
         -6,
         WRITE,
         ("7.4.0", "Sets the expiry of fields in seconds from now."),
         field_expiry::hexpire,
     ),
-    HASHES.row(
+    HASHES.command(
         "hpexpire",
         -6,
         WRITE,
         ("7.4.0", "Sets the expiry of fields in milliseconds from now."),
         field_expiry::hpexpire,
     ),
-    HASHES.row(
+    HASHES.command(
         "hexpireat",
         -6,
         WRITE,
         ("7.4.0", "Sets the expiry of fields in seconds since 1970."),
         field_expiry::hexpireat,
     ),
-    HASHES.row(
+    HASHES.command(
         "hpexpireat",
         -6,
         WRITE,
         ("7.4.0", "Sets the expiry of fields in milliseconds since 1970."),
         field_expiry::hpexpireat,
     ),
-    HASHES.row(
+    HASHES.command(
         "httl",
         -5,
         FAST_READ.and(Flags::UNSTABLE),
         ("7.4.0", "Returns the seconds until fields expire."),
         field_expiry::httl,
     ),
-    HASHES.row(
+    HASHES.command(
         "hpttl",
         -5,
         FAST_READ.and(Flags::UNSTABLE),
         ("7.4.0", "Returns the milliseconds until fields expire."),
         field_expiry::hpttl,
     ),
-    HASHES.row(
+    HASHES.command(
         "hexpiretime",
         -5,
         FAST_READ,
         ("7.4.0", "Returns when fields expire, in seconds since 1970."),
         field_expiry::hexpiretime,
     ),
-    HASHES.row(
+    HASHES.command(
         "hpexpiretime",
         -5,
         FAST_READ,
         ("7.4.0", "Returns when fields expire, in milliseconds since 1970."),
         field_expiry::hpexpiretime,
     ),
-    HASHES.row(
+    HASHES.command(
         "hpersist",
         -5,
         REMOVE,
         ("7.4.0", "Removes the expiry of fields."),
         field_expiry::hpersist,
     ),
-    HASHES.row(
+    HASHES.command(
         "hgetex",
         -5,
         REMOVE,
         ("8.0.0", "Returns the values of fields and sets their expiry."),
         with_expiry::hgetex,
     ),
-    HASHES.row(
+    HASHES.command(
         "hsetex",
         -6,
         WRITE,
         ("8.0.0", "Sets the values of fields and their expiry."),
         with_expiry::hsetex,
     ),
-    HASHES.row(
+    HASHES.command(
         "hgetdel",
         -5,
         REMOVE,
@@ -167,9 +168,9 @@ fn read<'l>(
     locks: &'l mut Locks<'_>,
     database: usize,
     key: Key<'_>,
-) -> Result<(Option<&'l Hash>, &'l mut Effects), Error> {
-    let (database, effects) = locks.database(database, key);
-    Ok((database.collection(key, effects)?, effects))
+) -> Result<(Option<&'l Hash>, &'l mut ShardContext), Error> {
+    let (database, context) = locks.database(database, key);
+    Ok((database.collection(key, context)?, context))
 }
 
 /// Changes the hash of the first argument, and creates it if it does not exist. Some of its expired
@@ -179,13 +180,13 @@ fn read<'l>(
 /// The key has a value of another type.
 fn upsert<R>(
     call: &mut Call<'_, '_>,
-    change: impl FnOnce(&mut Hash, &mut Effects) -> ChangeEffect<R>,
+    change: impl FnOnce(&mut Hash, &mut ShardContext) -> ChangeEffect<R>,
 ) -> Result<R, Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    database.upsert_collection(key, effects, |hash: &mut Hash, effects| {
-        hash.remove_expired(EXPIRED_FIELDS_MAX, effects);
-        change(hash, effects)
+    let (database, context) = call.locks.database(call.database, key);
+    database.upsert_collection(key, context, |hash: &mut Hash, context| {
+        hash.remove_expired(EXPIRED_FIELDS_MAX, context);
+        change(hash, context)
     })
 }
 
@@ -195,13 +196,13 @@ fn upsert<R>(
 /// The key has a value of another type.
 fn change<R>(
     call: &mut Call<'_, '_>,
-    change: impl FnOnce(&mut Hash, &mut Effects) -> ChangeEffect<R>,
+    change: impl FnOnce(&mut Hash, &mut ShardContext) -> ChangeEffect<R>,
 ) -> Result<Option<R>, Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    database.change_collection(key, effects, |hash: &mut Hash, effects| {
-        hash.remove_expired(EXPIRED_FIELDS_MAX, effects);
-        change(hash, effects)
+    let (database, context) = call.locks.database(call.database, key);
+    database.change_collection(key, context, |hash: &mut Hash, context| {
+        hash.remove_expired(EXPIRED_FIELDS_MAX, context);
+        change(hash, context)
     })
 }
 
@@ -212,12 +213,12 @@ fn set_pairs(call: &mut Call<'_, '_>) -> Result<usize, Error> {
         return Err(wrong_arity(call.command.name));
     }
     let arguments = call.arguments;
-    upsert(call, |hash, effects| {
+    upsert(call, |hash, context| {
         let mut added = 0;
         for index in (FIRST..arguments.len()).step_by(2) {
             let (name, value) = (&arguments[index], &arguments[index + 1]);
             let field = EncodedField { name, value, expiry_ms: None };
-            added += usize::from(hash.put(field, effects));
+            added += usize::from(hash.put(field, context));
         }
         ChangeEffect::Made(added)
     })
@@ -237,11 +238,11 @@ fn hmset(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn hsetnx(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let field = EncodedField { name: call.argument(2), value: call.argument(3), expiry_ms: None };
-    let is_set = upsert(call, |hash, effects| {
-        if hash.get(field.name, effects).is_some() {
+    let is_set = upsert(call, |hash, context| {
+        if hash.get(field.name, context).is_some() {
             return ChangeEffect::None(false);
         }
-        hash.put(field, effects);
+        hash.put(field, context);
         ChangeEffect::Made(true)
     })?;
     call.reply.integer(is_set.into());
@@ -250,32 +251,32 @@ fn hsetnx(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn hget(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let name = call.argument(2);
-    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
-    let field = hash.and_then(|hash| hash.get(name, effects));
-    call.limit.check_bytes(field.map_or(0, |field| field.value.len()))?;
+    let (hash, context) = read(call.locks, call.database, call.key(1))?;
+    let field = hash.and_then(|hash| hash.get(name, context));
+    call.work_limit.check_bytes(field.map_or(0, |field| field.value.len()))?;
     call.reply.bulk_or_null(field.map(|field| field.value));
     Ok(())
 }
 
 fn hmget(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
+    let (hash, context) = read(call.locks, call.database, call.key(1))?;
     let names = call.arguments.from(2);
     let before = call.reply.output.bytes.len();
     call.reply.array(names.len());
     for name in names {
-        let field = hash.and_then(|hash| hash.get(name, effects));
+        let field = hash.and_then(|hash| hash.get(name, context));
         call.reply.bulk_or_null(field.map(|field| field.value));
-        call.limit.check_bytes(call.reply.output.bytes.len().saturating_sub(before))?;
+        call.work_limit.check_bytes(call.reply.output.bytes.len().saturating_sub(before))?;
     }
     Ok(())
 }
 
 fn hgetall(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
-    call.limit.check_value(hash.map_or((0, 0), |hash| (hash.work(), hash.memory_bytes())))?;
+    let (hash, context) = read(call.locks, call.database, call.key(1))?;
+    call.work_limit.check_value(hash.map_or((0, 0), |hash| (hash.work(), hash.memory_bytes())))?;
     let mark = call.reply.begin();
     let mut count = 0;
-    for field in hash.into_iter().flat_map(|hash| hash.fields(effects.now_ms)) {
+    for field in hash.into_iter().flat_map(|hash| hash.fields(context.now_ms)) {
         call.reply.bulk(field.name);
         call.reply.bulk(field.value);
         count += 1;
@@ -297,11 +298,11 @@ fn write_all(
     call: &mut Call<'_, '_>,
     part_of: for<'f> fn(EncodedField<'f>) -> &'f [u8],
 ) -> Result<(), Error> {
-    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
-    call.limit.check_value(hash.map_or((0, 0), |hash| (hash.work(), hash.memory_bytes())))?;
+    let (hash, context) = read(call.locks, call.database, call.key(1))?;
+    call.work_limit.check_value(hash.map_or((0, 0), |hash| (hash.work(), hash.memory_bytes())))?;
     let mark = call.reply.begin();
     let mut count = 0;
-    for field in hash.into_iter().flat_map(|hash| hash.fields(effects.now_ms)) {
+    for field in hash.into_iter().flat_map(|hash| hash.fields(context.now_ms)) {
         call.reply.bulk(part_of(field));
         count += 1;
     }
@@ -310,15 +311,15 @@ fn write_all(
 }
 
 fn hlen(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
-    call.reply.size(hash.map_or(0, |hash| hash.len(effects)));
+    let (hash, context) = read(call.locks, call.database, call.key(1))?;
+    call.reply.size(hash.map_or(0, |hash| hash.len(context)));
     Ok(())
 }
 
 fn hdel(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let names = call.arguments.from(2);
-    let removed = change(call, |hash, effects| {
-        match names.filter(|name| hash.remove(name, effects)).count() {
+    let removed = change(call, |hash, context| {
+        match names.filter(|name| hash.remove(name, context)).count() {
             0 => ChangeEffect::None(0),
             removed => ChangeEffect::Made(removed),
         }
@@ -329,24 +330,24 @@ fn hdel(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn hexists(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let name = call.argument(2);
-    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
-    let exists = hash.is_some_and(|hash| hash.get(name, effects).is_some());
+    let (hash, context) = read(call.locks, call.database, call.key(1))?;
+    let exists = hash.is_some_and(|hash| hash.get(name, context).is_some());
     call.reply.integer(exists.into());
     Ok(())
 }
 
 fn hstrlen(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let name = call.argument(2);
-    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
-    let field = hash.and_then(|hash| hash.get(name, effects));
+    let (hash, context) = read(call.locks, call.database, call.key(1))?;
+    let field = hash.and_then(|hash| hash.get(name, context));
     call.reply.size(field.map_or(0, |field| field.value.len()));
     Ok(())
 }
 
 fn hscan(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    scan_collection(call, |hash: &Hash, options, effects, reply| {
+    scan_collection(call, |hash: &Hash, options, context, reply| {
         let mut count = 0;
-        let next = hash.visit_from(options.cursor, options.scanned(), effects, |field| {
+        let next = hash.visit_from(options.cursor, options.scanned(), context, |field| {
             if options.matches(field.name) {
                 reply.bulk(field.name);
                 count += 1;

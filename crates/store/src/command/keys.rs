@@ -2,23 +2,24 @@
 
 use super::call::Call;
 use super::options::OptionArguments;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, NO_SUCH_KEY, NOT_AN_INTEGER, SYNTAX};
 use crate::keyspace::record::KeyRecord;
 use crate::limits::DATABASES;
 use crate::resp::number::parse_i64;
 
-const GENERIC: Rows = Rows { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
+const GENERIC: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Generic, keys: KeyArguments::FIRST };
 
 const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 const FAST_WRITE: Flags = Flags::WRITE.and(Flags::FAST);
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
     GENERIC
-        .row("del", -2, Flags::WRITE, ("1.0.0", "Deletes keys."), delete)
+        .command("del", -2, Flags::WRITE, ("1.0.0", "Deletes keys."), delete)
         .with_keys(KeyArguments::REST),
     GENERIC
-        .row(
+        .command(
             "unlink",
             -2,
             FAST_WRITE,
@@ -27,10 +28,10 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         )
         .with_keys(KeyArguments::REST),
     GENERIC
-        .row("exists", -2, FAST_READ, ("1.0.0", "Counts the keys that exist."), exists)
+        .command("exists", -2, FAST_READ, ("1.0.0", "Counts the keys that exist."), exists)
         .with_keys(KeyArguments::REST),
     GENERIC
-        .row(
+        .command(
             "touch",
             -2,
             FAST_READ,
@@ -38,7 +39,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
             exists,
         )
         .with_keys(KeyArguments::REST),
-    GENERIC.row(
+    GENERIC.command(
         "type",
         2,
         FAST_READ,
@@ -46,12 +47,12 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         type_of,
     ),
     GENERIC
-        .row("rename", 3, Flags::WRITE, ("1.0.0", "Gives a key another name."), |call| {
+        .command("rename", 3, Flags::WRITE, ("1.0.0", "Gives a key another name."), |call| {
             rename(call, true)
         })
         .with_keys(KeyArguments::FIRST_TWO),
     GENERIC
-        .row(
+        .command(
             "renamenx",
             3,
             FAST_WRITE,
@@ -60,7 +61,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         )
         .with_keys(KeyArguments::FIRST_TWO),
     GENERIC
-        .row(
+        .command(
             "copy",
             -3,
             Flags::WRITE.and(Flags::DENY_OOM),
@@ -68,15 +69,15 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
             copy,
         )
         .with_keys(KeyArguments::FIRST_TWO),
-    GENERIC.row("move", 3, FAST_WRITE, ("1.0.0", "Moves a key to another database."), move_key),
+    GENERIC.command("move", 3, FAST_WRITE, ("1.0.0", "Moves a key to another database."), move_key),
 ];
 
 fn delete(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let mut count = 0;
     for index in 1..call.arguments.len() {
         let key = call.key(index);
-        let (database, effects) = call.locks.database(call.database, key);
-        count += usize::from(database.remove(key, effects));
+        let (database, context) = call.locks.database(call.database, key);
+        count += usize::from(database.remove(key, context));
     }
     call.reply.size(count);
     Ok(())
@@ -86,8 +87,8 @@ fn exists(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let mut count = 0;
     for index in 1..call.arguments.len() {
         let key = call.key(index);
-        let (database, effects) = call.locks.database(call.database, key);
-        count += usize::from(database.get(key, effects).is_some());
+        let (database, context) = call.locks.database(call.database, key);
+        count += usize::from(database.get(key, context).is_some());
     }
     call.reply.size(count);
     Ok(())
@@ -103,18 +104,18 @@ fn type_of(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn rename(call: &mut Call<'_, '_>, replaces: bool) -> Result<(), Error> {
     let (from, to) = (call.key(1), call.key(2));
-    let (database, effects) = call.locks.database(call.database, from);
-    if database.get(from, effects).is_none() {
+    let (database, context) = call.locks.database(call.database, from);
+    if database.get(from, context).is_none() {
         return Err(NO_SUCH_KEY);
     }
     let is_same = from.bytes == to.bytes;
-    let (database, effects) = call.locks.database(call.database, to);
-    let is_done = replaces || !is_same && database.get(to, effects).is_none();
+    let (database, context) = call.locks.database(call.database, to);
+    let is_done = replaces || !is_same && database.get(to, context).is_none();
     if is_done && !is_same {
         let (database, _) = call.locks.database(call.database, from);
         let record = database.take(from).ok_or(NO_SUCH_KEY)?;
-        let (database, effects) = call.locks.database(call.database, to);
-        database.put(to, record.with_key(to.bytes), effects);
+        let (database, context) = call.locks.database(call.database, to);
+        database.put(to, record.with_key(to.bytes), context);
     }
     if replaces {
         call.reply.ok();
@@ -153,13 +154,13 @@ fn copy(call: &mut Call<'_, '_>) -> Result<(), Error> {
     if target == call.database && from.bytes == to.bytes {
         return Err(Error::constant("ERR source and destination objects are the same"));
     }
-    let (database, effects) = call.locks.database(call.database, from);
-    let copied = database.get(from, effects).map(|record| record.copy(to.bytes));
-    let (database, effects) = call.locks.database(target, to);
-    let is_free = replaces || database.get(to, effects).is_none();
+    let (database, context) = call.locks.database(call.database, from);
+    let copied = database.get(from, context).map(|record| record.copy(to.bytes));
+    let (database, context) = call.locks.database(target, to);
+    let is_free = replaces || database.get(to, context).is_none();
     let is_copied = copied.is_some() && is_free;
     if let Some(record) = copied.filter(|_| is_free) {
-        database.put(to, record, effects);
+        database.put(to, record, context);
     }
     call.reply.integer(is_copied.into());
     Ok(())
@@ -171,15 +172,15 @@ fn move_key(call: &mut Call<'_, '_>) -> Result<(), Error> {
         return Err(Error::constant("ERR source and destination objects are the same"));
     }
     let key = call.key(1);
-    let (database, effects) = call.locks.database(target, key);
-    let is_free = database.get(key, effects).is_none();
-    let (database, effects) = call.locks.database(call.database, key);
-    let exists = database.get(key, effects).is_some();
+    let (database, context) = call.locks.database(target, key);
+    let is_free = database.get(key, context).is_none();
+    let (database, context) = call.locks.database(call.database, key);
+    let exists = database.get(key, context).is_some();
     let record = if is_free && exists { database.take(key) } else { None };
     let is_moved = record.is_some();
     if let Some(record) = record {
-        let (database, effects) = call.locks.database(target, key);
-        database.put(key, record, effects);
+        let (database, context) = call.locks.database(target, key);
+        database.put(key, record, context);
     }
     call.reply.integer(is_moved.into());
     Ok(())

@@ -2,7 +2,7 @@
 //! have the score 1.
 
 use crate::error::{Error, WRONG_TYPE};
-use crate::keyspace::database::Effects;
+use crate::keyspace::database::ShardContext;
 use crate::keyspace::record::KeyRecord;
 use crate::value::StoreValue;
 use crate::value::set::Set;
@@ -12,17 +12,20 @@ use crate::value::sorted_set::SortedSet;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MemberSource<'v> {
     Nothing,
-    Set(&'v Set, &'v Effects),
+    Set(&'v Set, &'v ShardContext),
     SortedSet(&'v SortedSet),
 }
 
 impl<'v> MemberSource<'v> {
     /// # Errors
     /// The value is neither a sorted set nor a set.
-    pub(crate) fn of(record: Option<&'v KeyRecord>, effects: &'v Effects) -> Result<Self, Error> {
+    pub(crate) fn of(
+        record: Option<&'v KeyRecord>,
+        context: &'v ShardContext,
+    ) -> Result<Self, Error> {
         match record.map(KeyRecord::value) {
             None => Ok(Self::Nothing),
-            Some(Some(StoreValue::Set(set))) => Ok(Self::Set(set, effects)),
+            Some(Some(StoreValue::Set(set))) => Ok(Self::Set(set, context)),
             Some(Some(StoreValue::SortedSet(set))) => Ok(Self::SortedSet(set)),
             Some(_) => Err(WRONG_TYPE),
         }
@@ -41,7 +44,7 @@ impl<'v> MemberSource<'v> {
     pub(crate) fn score(self, member: &[u8]) -> Option<f64> {
         match self {
             Self::Nothing => None,
-            Self::Set(set, effects) => set.contains(member, effects).then_some(1.0),
+            Self::Set(set, context) => set.contains(member, context).then_some(1.0),
             Self::SortedSet(set) => set.score(member),
         }
     }

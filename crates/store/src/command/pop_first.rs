@@ -5,7 +5,7 @@ use super::options::OptionArguments;
 use super::ranges::{parse_key_count, parse_positive_count};
 use super::work_estimate::WorkLimit;
 use crate::error::{Error, SYNTAX};
-use crate::keyspace::database::{ChangeEffect, Effects};
+use crate::keyspace::database::{ChangeEffect, ShardContext};
 use crate::resp::reply_writer::Reply;
 use crate::value::Collection;
 
@@ -15,7 +15,7 @@ pub(super) type PopMany<C, E> = fn(
     (E, usize),
     WorkLimit,
     &mut Reply<'_>,
-    &mut Effects,
+    &mut ShardContext,
 ) -> ChangeEffect<Result<(), Error>>;
 
 /// Parses the options, finds the first non-empty collection, and lets `pop_many` take elements from
@@ -41,12 +41,12 @@ pub(super) fn pop_first<C: Collection, E: Copy>(
     let count = count.unwrap_or(1);
     for index in 2..keys + 2 {
         let key = call.key(index);
-        let (database, effects) = call.locks.database(call.database, key);
-        let (limit, reply) = (call.limit, &mut call.reply);
-        let popped = database.change_collection(key, effects, |collection: &mut C, effects| {
+        let (database, context) = call.locks.database(call.database, key);
+        let (limit, reply) = (call.work_limit, &mut call.reply);
+        let popped = database.change_collection(key, context, |collection: &mut C, context| {
             reply.array(2);
             reply.bulk(key.bytes);
-            pop_many(collection, (end, count), limit, reply, effects)
+            pop_many(collection, (end, count), limit, reply, context)
         })?;
         if popped.transpose()?.is_some() {
             return Ok(());

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::error::{Error, NOT_AN_INTEGER};
-use crate::keyspace::database::Effects;
+use crate::keyspace::database::ShardContext;
 use crate::limits::RANDOM_REPEATED_MAX;
 use crate::resp::number::parse_i64;
 
@@ -68,14 +68,14 @@ pub(crate) trait RandomElements {
         Self: 'e;
 
     /// Returns the number of elements.
-    fn len(&self, effects: &Effects) -> usize;
+    fn len(&self, context: &ShardContext) -> usize;
 
     /// Returns all elements.
-    fn all<'e>(&'e self, effects: &Effects) -> Vec<Self::Element<'e>>;
+    fn all<'e>(&'e self, context: &ShardContext) -> Vec<Self::Element<'e>>;
 
     /// Returns a random element of a large value. Returns `None` for a small value, or if the
     /// random choice has found only an expired element.
-    fn random<'e>(&'e self, effects: &mut Effects) -> Option<Self::Element<'e>>;
+    fn random<'e>(&'e self, context: &mut ShardContext) -> Option<Self::Element<'e>>;
 
     /// Returns a unique identifier of an element.
     fn identity(element: Self::Element<'_>) -> u64;
@@ -86,37 +86,37 @@ pub(crate) trait RandomElements {
 pub(crate) fn choose<'e, V: RandomElements>(
     value: &'e V,
     count: RandomCount,
-    effects: &mut Effects,
+    context: &mut ShardContext,
     mut visit: impl FnMut(V::Element<'e>),
 ) {
     /// Values of up to so many elements are always copied, which is quick.
     const SMALL: usize = 128;
-    let len = value.len(effects);
+    let len = value.len(context);
     match count {
         RandomCount::Different(count) if len > SMALL && count < len / 3 => {
             let mut chosen = HashSet::with_capacity(count);
             let mut tries = (count + 1) * 64;
             while chosen.len() < count && tries > 0 {
                 tries -= 1;
-                let Some(element) = value.random(effects) else { continue };
+                let Some(element) = value.random(context) else { continue };
                 if chosen.insert(V::identity(element)) {
                     visit(element);
                 }
             }
         }
         RandomCount::Different(count) => {
-            let mut all = value.all(effects);
+            let mut all = value.all(context);
             for index in 0..count.min(all.len()) {
-                let other = index + effects.random_below(all.len() - index).unwrap_or(0);
+                let other = index + context.random_below(all.len() - index).unwrap_or(0);
                 all.swap(index, other);
                 visit(all[index]);
             }
         }
         RandomCount::Repeated(count) => {
-            let all = if len > SMALL { Vec::new() } else { value.all(effects) };
+            let all = if len > SMALL { Vec::new() } else { value.all(context) };
             for _ in 0..count {
-                let chosen = effects.random_below(all.len()).map(|index| all[index]);
-                let chosen = chosen.or_else(|| random_or_any(value, effects));
+                let chosen = context.random_below(all.len()).map(|index| all[index]);
+                let chosen = chosen.or_else(|| random_or_any(value, context));
                 let Some(chosen) = chosen else { break };
                 visit(chosen);
             }
@@ -128,9 +128,9 @@ pub(crate) fn choose<'e, V: RandomElements>(
 /// that is found is returned.
 fn random_or_any<'e, V: RandomElements>(
     value: &'e V,
-    effects: &mut Effects,
+    context: &mut ShardContext,
 ) -> Option<V::Element<'e>> {
     const TRIES: usize = 100;
-    let found = (0..TRIES).find_map(|_| value.random(effects));
-    found.or_else(|| value.all(effects).first().copied())
+    let found = (0..TRIES).find_map(|_| value.random(context));
+    found.or_else(|| value.all(context).first().copied())
 }

@@ -6,13 +6,14 @@
 
 use super::call::Call;
 use super::ranges::NOT_POSITIVE;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::dispatch::wrong_arity;
 use crate::error::{Error, NOT_A_FLOAT, NOT_AN_INTEGER, SYNTAX};
 use crate::gcra::{RateLimit, TakeOutcome};
 use crate::resp::number::{IntegerText, parse_f64, parse_i64, parse_u64};
 
-const RATE_LIMIT: Rows = Rows { group: CommandGroup::RateLimit, keys: KeyArguments::FIRST };
+const RATE_LIMIT: CommandDefaults =
+    CommandDefaults { group: CommandGroup::RateLimit, keys: KeyArguments::FIRST };
 
 const NOT_FROM_ONE: Error =
     Error::constant("ERR value is out of range, value must between 1 and 9223372036854775807");
@@ -26,7 +27,7 @@ const OVERFLOW: Error = Error::constant(
 const SECOND_NS: u64 = 1_000_000_000;
 const MILLISECOND_NS: u64 = 1_000_000;
 
-pub(super) const COMMANDS: &[CommandSpec] = &[RATE_LIMIT.row(
+pub(super) const COMMANDS: &[CommandSpec] = &[RATE_LIMIT.command(
     "gcra",
     -5,
     Flags::WRITE.and(Flags::DENY_OOM).and(Flags::FAST),
@@ -51,8 +52,8 @@ fn gcra(call: &mut Call<'_, '_>) -> Result<(), Error> {
         (Some(_), Some(count)) => from_one(count)?,
     };
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let state = match database.string(key, effects)? {
+    let (database, context) = call.locks.database(call.database, key);
+    let state = match database.string(key, context)? {
         Some(text) => Some(parse_u64(text).ok_or(NO_STATE)?),
         None => None,
     };
@@ -63,7 +64,7 @@ fn gcra(call: &mut Call<'_, '_>) -> Result<(), Error> {
         let text = IntegerText::unsigned(taken.full_at_ns);
         // The time is later than now, also when it is rounded up to milliseconds.
         let expiry_ms = taken.full_at_ns.div_ceil(MILLISECOND_NS);
-        database.put_string(key, text.as_bytes(), Some(expiry_ms), effects);
+        database.put_string(key, text.as_bytes(), Some(expiry_ms), context);
     }
     let integer = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let seconds = |ns: u64| integer(ns.div_ceil(SECOND_NS));

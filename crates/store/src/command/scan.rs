@@ -2,10 +2,10 @@
 
 use super::call::Call;
 use super::options::OptionArguments;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, NOT_AN_INTEGER, SYNTAX};
 use crate::glob;
-use crate::keyspace::database::{Effects, has_expired};
+use crate::keyspace::database::{ShardContext, has_expired};
 use crate::keyspace::record::KeyRecord;
 use crate::keyspace::segment_table::POSITION_BITS;
 use crate::keyspace::walk::walk;
@@ -15,24 +15,31 @@ use crate::resp::reply_writer::Reply;
 use crate::value::Collection;
 use crate::value::StoreValue;
 
-const KEYSPACE: Rows = Rows { group: CommandGroup::Generic, keys: KeyArguments::All };
+const KEYSPACE: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Generic, keys: KeyArguments::All };
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    KEYSPACE.row(
+    KEYSPACE.command(
         "scan",
         -2,
         Flags::READ_ONLY,
         ("2.8.0", "Returns some keys, and where to go on."),
         scan,
     ),
-    KEYSPACE.row(
+    KEYSPACE.command(
         "keys",
         2,
         Flags::READ_ONLY,
         ("1.0.0", "Returns all keys that match a pattern."),
         keys,
     ),
-    KEYSPACE.row("randomkey", 1, Flags::READ_ONLY, ("1.0.0", "Returns a random key."), random_key),
+    KEYSPACE.command(
+        "randomkey",
+        1,
+        Flags::READ_ONLY,
+        ("1.0.0", "Returns a random key."),
+        random_key,
+    ),
 ];
 
 /// Options of `SCAN` and of its relatives for collections.
@@ -123,16 +130,16 @@ fn parse_cursor(text: &[u8]) -> Result<u64, Error> {
 /// The cursor is not a number, an option is invalid, or the key has a value of another type.
 pub(crate) fn scan_collection<C: Collection>(
     call: &mut Call<'_, '_>,
-    visit: impl FnOnce(&C, &ScanOptions<'_>, &Effects, &mut Reply<'_>) -> (usize, Option<u64>),
+    visit: impl FnOnce(&C, &ScanOptions<'_>, &ShardContext, &mut Reply<'_>) -> (usize, Option<u64>),
 ) -> Result<(), Error> {
     parse_cursor(call.argument(2))?;
     let key = call.key(1);
     let options = ScanOptions::parse(call, 2);
-    let (database, effects) = call.locks.database(call.database, key);
-    let (limit, reply) = (call.limit, &mut call.reply);
+    let (database, context) = call.locks.database(call.database, key);
+    let (limit, reply) = (call.work_limit, &mut call.reply);
     let value = database.peek(key, call.now_ms).and_then(KeyRecord::value);
     let size = value.map(StoreValue::size).unwrap_or_default();
-    let Some(collection) = database.collection::<C>(key, effects)? else {
+    let Some(collection) = database.collection::<C>(key, context)? else {
         // As in Redis, the options are not checked in this case.
         reply.array(2);
         reply.bulk(b"0");
@@ -144,7 +151,7 @@ pub(crate) fn scan_collection<C: Collection>(
     reply.array(2);
     let cursor = reply.begin();
     let elements = reply.begin();
-    let (count, next) = visit(collection, &options, effects, reply);
+    let (count, next) = visit(collection, &options, context, reply);
     reply.end_array(elements, count);
     reply.insert_bulk(cursor, IntegerText::unsigned(next.unwrap_or(0)).as_bytes());
     Ok(())
@@ -217,15 +224,15 @@ fn random_key(call: &mut Call<'_, '_>) -> Result<(), Error> {
     // is found.
     const TRIES: usize = 100;
     for _ in 0..TRIES {
-        let effects = call.locks.shard(0).database(call.database).1;
-        let Some(mut chosen) = effects.random_below(all) else { break };
+        let context = call.locks.shard(0).database(call.database).1;
+        let Some(mut chosen) = context.random_below(all) else { break };
         let mut shard = 0;
         while chosen >= counts[shard] {
             chosen -= counts[shard];
             shard += 1;
         }
-        let (database, effects) = call.locks.shard(shard).database(call.database);
-        let record = database.records().random(|| effects.random());
+        let (database, context) = call.locks.shard(shard).database(call.database);
+        let record = database.records().random(|| context.random());
         if let Some(record) = record.filter(|record| !has_expired(record, call.now_ms)) {
             call.reply.bulk(record.key());
             return Ok(());

@@ -2,23 +2,24 @@
 
 use super::call::Call;
 use super::client_commands::unknown_subcommand;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, NOT_AN_INTEGER, SYNTAX};
 use crate::keyspace::record::KeyRecord;
 use crate::limits::{DATABASES, REDIS_VERSION};
 use crate::resp::number::{IntegerText, parse_i64};
 use crate::settings::Clock;
 
-const SERVER: Rows = Rows { group: CommandGroup::Server, keys: KeyArguments::None };
+const SERVER: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Server, keys: KeyArguments::None };
 
 const SECOND: KeyArguments = KeyArguments::Range { first: 2, last: 2, step: 1 };
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
     SERVER
-        .row("info", -1, Flags::NONE, ("1.0.0", "Returns figures about the server."), info)
+        .command("info", -1, Flags::NONE, ("1.0.0", "Returns figures about the server."), info)
         .with_keys(KeyArguments::All),
-    SERVER.row("time", 1, Flags::FAST, ("2.6.0", "Returns the time."), time),
-    SERVER.row(
+    SERVER.command("time", 1, Flags::FAST, ("2.6.0", "Returns the time."), time),
+    SERVER.command(
         "role",
         1,
         Flags::FAST,
@@ -26,7 +27,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         role,
     ),
     SERVER
-        .row(
+        .command(
             "memory",
             -2,
             Flags::READ_ONLY.and(Flags::UNSTABLE),
@@ -37,7 +38,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         group: CommandGroup::Generic,
         ..SERVER
-            .row(
+            .command(
                 "object",
                 -2,
                 Flags::READ_ONLY.and(Flags::UNSTABLE),
@@ -46,7 +47,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
             )
             .with_keys(SECOND)
     },
-    SERVER.row(
+    SERVER.command(
         "latency",
         -2,
         Flags::ADMIN,
@@ -63,7 +64,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
             _ => Err(unknown_subcommand(call)),
         },
     ),
-    SERVER.row(
+    SERVER.command(
         "wait",
         3,
         Flags::NONE,
@@ -75,7 +76,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
             Ok(())
         },
     ),
-    SERVER.row(
+    SERVER.command(
         "module",
         -2,
         Flags::ADMIN,
@@ -88,7 +89,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
             Ok(())
         },
     ),
-    SERVER.row(
+    SERVER.command(
         "acl",
         -2,
         Flags::ADMIN,
@@ -106,7 +107,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
             _ => Err(unknown_subcommand(call)),
         },
     ),
-    SERVER.row(
+    SERVER.command(
         "cluster",
         -2,
         Flags::ADMIN,

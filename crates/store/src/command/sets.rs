@@ -5,9 +5,9 @@ mod random;
 
 use super::call::Call;
 use super::scan::scan_collection;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::error::{Error, WRONG_TYPE};
-use crate::keyspace::database::{ChangeEffect, Effects};
+use crate::keyspace::database::{ChangeEffect, ShardContext};
 use crate::keyspace::key::Key;
 use crate::keyspace::shard_locks::Locks;
 use crate::value::Collection;
@@ -19,33 +19,52 @@ const REMOVE: Flags = Flags::WRITE.and(Flags::FAST);
 const READ: Flags = Flags::READ_ONLY;
 const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 
-const SETS: Rows = Rows { group: CommandGroup::Set, keys: KeyArguments::FIRST };
+const SETS: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Set, keys: KeyArguments::FIRST };
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    SETS.row("sadd", -3, ADD, ("1.0.0", "Adds members."), sadd),
-    SETS.row("srem", -3, REMOVE, ("1.0.0", "Removes members."), srem),
-    SETS.row("sismember", 3, FAST_READ, ("1.0.0", "Returns whether a member exists."), sismember),
-    SETS.row("smismember", -3, FAST_READ, ("6.2.0", "Returns which members exist."), smismember),
-    SETS.row("scard", 2, FAST_READ, ("1.0.0", "Returns the number of members."), scard),
-    SETS.row("smembers", 2, READ, ("1.0.0", "Returns all members."), smembers),
-    SETS.row("spop", -2, REMOVE, ("1.0.0", "Removes and returns random members."), random::spop),
-    SETS.row(
+    SETS.command("sadd", -3, ADD, ("1.0.0", "Adds members."), sadd),
+    SETS.command("srem", -3, REMOVE, ("1.0.0", "Removes members."), srem),
+    SETS.command(
+        "sismember",
+        3,
+        FAST_READ,
+        ("1.0.0", "Returns whether a member exists."),
+        sismember,
+    ),
+    SETS.command(
+        "smismember",
+        -3,
+        FAST_READ,
+        ("6.2.0", "Returns which members exist."),
+        smismember,
+    ),
+    SETS.command("scard", 2, FAST_READ, ("1.0.0", "Returns the number of members."), scard),
+    SETS.command("smembers", 2, READ, ("1.0.0", "Returns all members."), smembers),
+    SETS.command(
+        "spop",
+        -2,
+        REMOVE,
+        ("1.0.0", "Removes and returns random members."),
+        random::spop,
+    ),
+    SETS.command(
         "srandmember",
         -2,
         READ.and(Flags::UNSTABLE),
         ("1.0.0", "Returns random members."),
         random::srandmember,
     ),
-    SETS.row(
+    SETS.command(
         "sscan",
         -3,
         READ.and(Flags::UNSTABLE),
         ("2.8.0", "Returns some members, and where to go on."),
         sscan,
     ),
-    SETS.row("smove", 4, REMOVE, ("1.0.0", "Moves a member to another set."), smove)
+    SETS.command("smove", 4, REMOVE, ("1.0.0", "Moves a member to another set."), smove)
         .with_keys(KeyArguments::FIRST_TWO),
-    SETS.row(
+    SETS.command(
         "sinter",
         -2,
         READ,
@@ -53,7 +72,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         algebra::sinter,
     )
     .with_keys(KeyArguments::REST),
-    SETS.row(
+    SETS.command(
         "sinterstore",
         -3,
         STORE,
@@ -61,7 +80,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         algebra::sinterstore,
     )
     .with_keys(KeyArguments::REST),
-    SETS.row(
+    SETS.command(
         "sintercard",
         -3,
         READ,
@@ -69,7 +88,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         algebra::sintercard,
     )
     .with_keys(KeyArguments::Counted { count: 1, also: None }),
-    SETS.row(
+    SETS.command(
         "sunion",
         -2,
         READ,
@@ -77,7 +96,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         algebra::sunion,
     )
     .with_keys(KeyArguments::REST),
-    SETS.row(
+    SETS.command(
         "sunionstore",
         -3,
         STORE,
@@ -85,7 +104,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         algebra::sunionstore,
     )
     .with_keys(KeyArguments::REST),
-    SETS.row(
+    SETS.command(
         "sdiff",
         -2,
         READ,
@@ -93,7 +112,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         algebra::sdiff,
     )
     .with_keys(KeyArguments::REST),
-    SETS.row(
+    SETS.command(
         "sdiffstore",
         -3,
         STORE,
@@ -111,9 +130,9 @@ fn read<'l>(
     locks: &'l mut Locks<'_>,
     database: usize,
     key: Key<'_>,
-) -> Result<(Option<&'l Set>, &'l mut Effects), Error> {
-    let (database, effects) = locks.database(database, key);
-    Ok((database.collection(key, effects)?, effects))
+) -> Result<(Option<&'l Set>, &'l mut ShardContext), Error> {
+    let (database, context) = locks.database(database, key);
+    Ok((database.collection(key, context)?, context))
 }
 
 /// Returns the set of a key for shared access together with other keys. The caller has counted the
@@ -134,9 +153,9 @@ fn peek<'l>(
 
 fn sadd(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, members) = (call.key(1), call.arguments.from(2));
-    let (database, effects) = call.locks.database(call.database, key);
-    let added = database.upsert_collection(key, effects, |set: &mut Set, effects| match members
-        .filter(|member| set.insert(member, effects))
+    let (database, context) = call.locks.database(call.database, key);
+    let added = database.upsert_collection(key, context, |set: &mut Set, context| match members
+        .filter(|member| set.insert(member, context))
         .count()
     {
         0 => ChangeEffect::None(0),
@@ -148,10 +167,10 @@ fn sadd(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn srem(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, members) = (call.key(1), call.arguments.from(2));
-    let (database, effects) = call.locks.database(call.database, key);
+    let (database, context) = call.locks.database(call.database, key);
     let removed =
-        database.change_collection(key, effects, |set: &mut Set, effects| {
-            match members.filter(|member| set.remove(member, effects)).count() {
+        database.change_collection(key, context, |set: &mut Set, context| {
+            match members.filter(|member| set.remove(member, context)).count() {
                 0 => ChangeEffect::None(0),
                 removed => ChangeEffect::Made(removed),
             }
@@ -162,17 +181,17 @@ fn srem(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn sismember(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let member = call.argument(2);
-    let (set, effects) = read(call.locks, call.database, call.key(1))?;
-    call.reply.integer(set.is_some_and(|set| set.contains(member, effects)).into());
+    let (set, context) = read(call.locks, call.database, call.key(1))?;
+    call.reply.integer(set.is_some_and(|set| set.contains(member, context)).into());
     Ok(())
 }
 
 fn smismember(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    let (set, effects) = read(call.locks, call.database, call.key(1))?;
+    let (set, context) = read(call.locks, call.database, call.key(1))?;
     let members = call.arguments.from(2);
     call.reply.array(members.len());
     for member in members {
-        call.reply.integer(set.is_some_and(|set| set.contains(member, effects)).into());
+        call.reply.integer(set.is_some_and(|set| set.contains(member, context)).into());
     }
     Ok(())
 }
@@ -185,7 +204,7 @@ fn scard(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn smembers(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (set, _) = read(call.locks, call.database, call.key(1))?;
-    call.limit.check_value(set.map_or((0, 0), |set| (set.len(), set.memory_bytes())))?;
+    call.work_limit.check_value(set.map_or((0, 0), |set| (set.len(), set.memory_bytes())))?;
     call.reply.set(set.map_or(0, Set::len));
     for member in set.into_iter().flat_map(Set::members) {
         member.write(&mut call.reply);
@@ -195,22 +214,22 @@ fn smembers(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn smove(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (from, to, member) = (call.key(1), call.key(2), call.argument(3));
-    let (source, effects) = read(call.locks, call.database, from)?;
+    let (source, context) = read(call.locks, call.database, from)?;
     let Some(source) = source else {
         call.reply.integer(0);
         return Ok(());
     };
-    let is_member = source.contains(member, effects);
+    let is_member = source.contains(member, context);
     read(call.locks, call.database, to)?;
     if is_member && from.bytes != to.bytes {
-        let (database, effects) = call.locks.database(call.database, from);
-        database.change_collection(from, effects, |set: &mut Set, effects| {
-            ChangeEffect::Made(set.remove(member, effects))
+        let (database, context) = call.locks.database(call.database, from);
+        database.change_collection(from, context, |set: &mut Set, context| {
+            ChangeEffect::Made(set.remove(member, context))
         })?;
-        let (database, effects) = call.locks.database(call.database, to);
-        database.upsert_collection(to, effects, |set: &mut Set, effects| {
+        let (database, context) = call.locks.database(call.database, to);
+        database.upsert_collection(to, context, |set: &mut Set, context| {
             // If the set has the member already, it does not count as changed for its watchers.
-            if set.insert(member, effects) {
+            if set.insert(member, context) {
                 ChangeEffect::Made(())
             } else {
                 ChangeEffect::None(())
@@ -222,9 +241,9 @@ fn smove(call: &mut Call<'_, '_>) -> Result<(), Error> {
 }
 
 fn sscan(call: &mut Call<'_, '_>) -> Result<(), Error> {
-    scan_collection(call, |set: &Set, options, effects, reply| {
+    scan_collection(call, |set: &Set, options, context, reply| {
         let mut count = 0;
-        let next = set.visit_from(options.cursor, options.scanned(), effects, |member| {
+        let next = set.visit_from(options.cursor, options.scanned(), context, |member| {
             if member.with_text(|text| options.matches(text)) {
                 member.write(reply);
                 count += 1;

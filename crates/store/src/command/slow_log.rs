@@ -2,12 +2,13 @@
 
 use super::call::Call;
 use super::client_commands::unknown_subcommand;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use crate::dispatch::wrong_arity;
 use crate::error::Error;
 use crate::resp::number::parse_i64;
 
-const SERVER: Rows = Rows { group: CommandGroup::Server, keys: KeyArguments::None };
+const SERVER: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Server, keys: KeyArguments::None };
 const INVALID_COUNT: Error = Error::constant("ERR count should be greater than or equal to -1");
 
 /// Number of entries that `SLOWLOG GET` returns by default, as in Redis.
@@ -25,7 +26,7 @@ const HELP: [&str; 9] = [
     "    Removes all.",
 ];
 
-pub(super) const COMMANDS: &[CommandSpec] = &[SERVER.row(
+pub(super) const COMMANDS: &[CommandSpec] = &[SERVER.command(
     "slowlog",
     -2,
     Flags::ADMIN,

@@ -11,7 +11,7 @@ use options::SortOptions;
 use pattern::{Lookup, Pattern};
 
 use super::call::Call;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use super::work_estimate::WorkLimit;
 use crate::error::{Error, WRONG_TYPE};
 use crate::keyspace::record::KeyRecord;
@@ -23,20 +23,20 @@ use crate::value::{Collection, StoreValue};
 
 const KEYS: KeyArguments =
     KeyArguments::FoundOrAll { find: options::keys, needs_all: options::needs_all };
-const GENERIC: Rows = Rows { group: CommandGroup::Generic, keys: KEYS };
+const GENERIC: CommandDefaults = CommandDefaults { group: CommandGroup::Generic, keys: KEYS };
 
 const TOO_LONG: Error = Error::constant("ERR the result of SORT is longer than 512 MiB");
 const NO_SCORE: Error = Error::constant("ERR One or more scores can't be converted into double");
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    GENERIC.row(
+    GENERIC.command(
         "sort",
         -2,
         Flags::WRITE.and(Flags::DENY_OOM),
         ("1.0.0", "Sorts the elements of a collection, and returns or stores them."),
         |call| sort(call, false),
     ),
-    GENERIC.row(
+    GENERIC.command(
         "sort_ro",
         -2,
         Flags::READ_ONLY,
@@ -79,11 +79,11 @@ impl SortedElement<'_> {
 fn sort(call: &mut Call<'_, '_>, is_read_only: bool) -> Result<(), Error> {
     let options = SortOptions::parse(&call.arguments, is_read_only)?;
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
+    let (database, context) = call.locks.database(call.database, key);
     // This call counts the access, and removes the key if it has expired.
-    database.get(key, effects);
+    database.get(key, context);
     let lookup = Lookup { locks: call.locks, database: call.database, now_ms: call.now_ms };
-    let mut copied = CopiedBytes { bytes: 0, limit: call.limit };
+    let mut copied = CopiedBytes { bytes: 0, limit: call.work_limit };
     let sorted = sorted_elements(&lookup, lookup.record(key), &options, &mut copied)?;
     let Some(target) = options.target else {
         call.reply.array(sorted.len() * options.gets.len().max(1));
@@ -113,13 +113,13 @@ fn sort(call: &mut Call<'_, '_>, is_read_only: bool) -> Result<(), Error> {
         }
     }
     let key = call.locks.store().key(target);
-    let (database, effects) = call.locks.database(call.database, key);
+    let (database, context) = call.locks.database(call.database, key);
     let len = list.len();
     if len == 0 {
-        database.remove(key, effects);
+        database.remove(key, context);
     } else {
-        let access = effects.new_access();
-        database.put(key, KeyRecord::object(key.bytes, None, access, list.into_value()), effects);
+        let access = context.new_access();
+        database.put(key, KeyRecord::object(key.bytes, None, access, list.into_value()), context);
     }
     call.reply.size(len);
     Ok(())

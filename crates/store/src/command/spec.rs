@@ -30,22 +30,23 @@ impl CommandSpec {
         if self.arity < 0 { count >= -self.arity } else { count == self.arity }
     }
 
-    /// Returns the row with other keys.
+    /// Returns the command with other keys.
     pub(crate) const fn with_keys(self, keys: KeyArguments) -> Self {
         Self { keys, ..self }
     }
 }
 
-/// The properties that most rows of one file have in common.
+/// The properties that most commands of one file have in common.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rows {
+pub(crate) struct CommandDefaults {
     pub(crate) group: CommandGroup,
     pub(crate) keys: KeyArguments,
 }
 
-impl Rows {
-    /// Returns a row of the table.
-    pub(crate) const fn row(
+impl CommandDefaults {
+    /// Returns a command, for the table of commands. `arity` is the number of words of a call,
+    /// including the name. If it is negative, the number is a minimum.
+    pub(crate) const fn command(
         self,
         name: &'static str,
         arity: i32,
@@ -85,7 +86,8 @@ impl Flags {
     /// The command runs at once, even while a transaction is being queued.
     pub(crate) const NOT_QUEUED: Self = Self(1 << 7);
     /// The command takes some microseconds if its arguments are small, like the fast commands.
-    pub(crate) const SHORT: Self = Self(1 << 8);
+    /// `COMMAND INFO` does not list it as fast.
+    pub(crate) const QUICK_IF_SMALL: Self = Self(1 << 8);
     /// The reply may change although the keys have not changed, because it depends on the time or
     /// on random numbers.
     pub(crate) const UNSTABLE: Self = Self(1 << 9);

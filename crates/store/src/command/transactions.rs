@@ -1,7 +1,7 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
 
 use super::call::Call;
-use super::spec::{CommandGroup, CommandSpec, Flags, KeyArguments, Rows};
+use super::spec::{CommandDefaults, CommandGroup, CommandSpec, Flags, KeyArguments};
 use super::table::CommandRow;
 use super::work_estimate::{self, WorkLimit};
 use crate::dispatch::{self, CommandCall};
@@ -13,24 +13,25 @@ use crate::limits::LONG_STRING_MIN_BYTES;
 use crate::resp::arguments::OwnedArguments;
 use crate::store::Store;
 
-const TRANSACTIONS: Rows = Rows { group: CommandGroup::Transactions, keys: KeyArguments::None };
+const TRANSACTIONS: CommandDefaults =
+    CommandDefaults { group: CommandGroup::Transactions, keys: KeyArguments::None };
 
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    TRANSACTIONS.row(
+    TRANSACTIONS.command(
         "multi",
         1,
         Flags::FAST.and(Flags::NOT_QUEUED),
         ("1.2.0", "Starts a transaction."),
         multi,
     ),
-    TRANSACTIONS.row(
+    TRANSACTIONS.command(
         "exec",
         1,
         Flags::NOT_QUEUED,
         ("1.2.0", "Executes all commands of a transaction."),
         exec,
     ),
-    TRANSACTIONS.row(
+    TRANSACTIONS.command(
         "discard",
         1,
         Flags::FAST.and(Flags::NOT_QUEUED),
@@ -38,7 +39,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         discard,
     ),
     TRANSACTIONS
-        .row(
+        .command(
             "watch",
             -2,
             Flags::FAST.and(Flags::NOT_QUEUED),
@@ -46,7 +47,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
             watch,
         )
         .with_keys(KeyArguments::REST),
-    TRANSACTIONS.row(
+    TRANSACTIONS.command(
         "unwatch",
         1,
         Flags::FAST,

@@ -32,9 +32,10 @@ pub(crate) struct Database {
     pub(crate) watches: Watches,
 }
 
-/// The time, the random numbers and the side effects that all operations of a shard share.
+/// The data that all operations of one shard share: the time, the generator of random numbers, the
+/// objects to be freed and a counter.
 #[derive(Debug)]
-pub(crate) struct Effects {
+pub(crate) struct ShardContext {
     /// The time of the command, in milliseconds since 1970.
     pub(crate) now_ms: u64,
     pub(crate) recording: AccessRecording,
@@ -56,7 +57,7 @@ pub(crate) enum ChangeEffect<R> {
     None(R),
 }
 
-impl Effects {
+impl ShardContext {
     /// Returns random bits (SplitMix64), which must not be used as secrets.
     pub(crate) fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -177,21 +178,21 @@ impl Database {
     }
 
     /// Returns the record of a key, and counts an access.
-    pub(crate) fn get(&mut self, key: Key<'_>, effects: &mut Effects) -> Option<&KeyRecord> {
-        let location = self.access(key, effects)?;
+    pub(crate) fn get(&mut self, key: Key<'_>, context: &mut ShardContext) -> Option<&KeyRecord> {
+        let location = self.access(key, context)?;
         self.records.at_mut(location).map(|record| &*record)
     }
 
     /// Returns the location of the record of a key, and counts an access. Removes the record if it
     /// has expired.
-    fn access(&mut self, key: Key<'_>, effects: &mut Effects) -> Option<EntryLocation> {
+    fn access(&mut self, key: Key<'_>, context: &mut ShardContext) -> Option<EntryLocation> {
         let location = self.locate(key)?;
         let record = self.records.at_mut(location)?;
-        if has_expired(record, effects.now_ms) {
-            self.remove(key, effects);
+        if has_expired(record, context.now_ms) {
+            self.remove(key, context);
             return None;
         }
-        record.set_access(effects.touched(record.access()));
+        record.set_access(context.touched(record.access()));
         Some(location)
     }
 
@@ -206,16 +207,16 @@ impl Database {
     pub(crate) fn string(
         &mut self,
         key: Key<'_>,
-        effects: &mut Effects,
+        context: &mut ShardContext,
     ) -> Result<Option<&[u8]>, Error> {
-        match self.get(key, effects) {
+        match self.get(key, context) {
             Some(record) => record.bytes().map(Some).ok_or(WRONG_TYPE),
             None => Ok(None),
         }
     }
 
     /// Stores a record, and replaces the previous record of the key, if there is one.
-    pub(crate) fn put(&mut self, key: Key<'_>, record: KeyRecord, effects: &mut Effects) {
+    pub(crate) fn put(&mut self, key: Key<'_>, record: KeyRecord, context: &mut ShardContext) {
         self.watches.changed(key);
         self.record_bytes += record.memory_bytes();
         self.expiring += usize::from(record.expiry_ms().is_some());
@@ -224,7 +225,7 @@ impl Database {
         if let Some(existing) = existing {
             let old = std::mem::replace(existing, record);
             self.forget(&old);
-            effects.discard(old);
+            context.discard(old);
         } else {
             let hash_of = self.hash_of();
             self.records.insert(key.hash, record, hash_of);
@@ -237,9 +238,9 @@ impl Database {
         key: Key<'_>,
         value: &[u8],
         expiry_ms: Option<u64>,
-        effects: &mut Effects,
+        context: &mut ShardContext,
     ) {
-        let access = effects.new_access();
+        let access = context.new_access();
         let existing = self.locate(key).and_then(|location| self.records.at_mut(location));
         if let Some(record) = existing
             && record.expiry_ms().is_some() == expiry_ms.is_some()
@@ -253,7 +254,7 @@ impl Database {
             self.watches.changed(key);
             return;
         }
-        self.put(key, KeyRecord::string(key.bytes, expiry_ms, access, value), effects);
+        self.put(key, KeyRecord::string(key.bytes, expiry_ms, access, value), context);
     }
 
     /// Returns the number of bytes that a change of the string of a key copies because a pending
@@ -271,7 +272,7 @@ impl Database {
 
     /// Returns the work of changing the string of a key, in bytes. The string has at least
     /// `bytes_min` bytes afterwards.
-    pub(crate) fn change_bytes(&self, key: Key<'_>, bytes_min: usize) -> usize {
+    pub(crate) fn change_work_bytes(&self, key: Key<'_>, bytes_min: usize) -> usize {
         let (copied, existing) = self.copied_bytes(key);
         copied + bytes_min.saturating_sub(existing)
     }
@@ -283,10 +284,10 @@ impl Database {
     pub(crate) fn change_string<R>(
         &mut self,
         key: Key<'_>,
-        effects: &mut Effects,
+        context: &mut ShardContext,
         change: impl FnOnce(&mut Vec<u8>) -> R,
     ) -> Result<R, Error> {
-        let location = self.access(key, effects);
+        let location = self.access(key, context);
         let record = location.and_then(|at| self.records.at_mut(at));
         let (mut bytes, expiry_ms) = match record {
             None => (Vec::new(), None),
@@ -303,7 +304,7 @@ impl Database {
             }
         };
         let result = change(&mut bytes);
-        self.put_string(key, &bytes, expiry_ms, effects);
+        self.put_string(key, &bytes, expiry_ms, context);
         Ok(result)
     }
 
@@ -317,11 +318,11 @@ impl Database {
     }
 
     /// Removes a key and frees its value. Returns whether it existed.
-    pub(crate) fn remove(&mut self, key: Key<'_>, effects: &mut Effects) -> bool {
+    pub(crate) fn remove(&mut self, key: Key<'_>, context: &mut ShardContext) -> bool {
         let Some(record) = self.take(key) else { return false };
-        let existed = !has_expired(&record, effects.now_ms);
-        effects.expired_keys += u64::from(!existed);
-        effects.discard(record);
+        let existed = !has_expired(&record, context.now_ms);
+        context.expired_keys += u64::from(!existed);
+        context.discard(record);
         existed
     }
 
@@ -337,15 +338,15 @@ impl Database {
         &mut self,
         key: Key<'_>,
         expiry_ms: Option<u64>,
-        effects: &mut Effects,
+        context: &mut ShardContext,
     ) -> bool {
         let Some(record) = self.take(key) else { return false };
-        if has_expired(&record, effects.now_ms) {
-            effects.expired_keys += 1;
-            effects.discard(record);
+        if has_expired(&record, context.now_ms) {
+            context.expired_keys += 1;
+            context.discard(record);
             return false;
         }
-        self.put(key, record.with_expiry(expiry_ms), effects);
+        self.put(key, record.with_expiry(expiry_ms), context);
         true
     }
 
@@ -356,9 +357,9 @@ impl Database {
     pub(crate) fn collection<C: Collection>(
         &mut self,
         key: Key<'_>,
-        effects: &mut Effects,
+        context: &mut ShardContext,
     ) -> Result<Option<&C>, Error> {
-        match self.get(key, effects) {
+        match self.get(key, context) {
             Some(record) => record.value().and_then(C::of).map(Some).ok_or(WRONG_TYPE),
             None => Ok(None),
         }
@@ -372,11 +373,11 @@ impl Database {
     pub(crate) fn change_collection<C: Collection, R>(
         &mut self,
         key: Key<'_>,
-        effects: &mut Effects,
-        change: impl FnOnce(&mut C, &mut Effects) -> ChangeEffect<R>,
+        context: &mut ShardContext,
+        change: impl FnOnce(&mut C, &mut ShardContext) -> ChangeEffect<R>,
     ) -> Result<Option<R>, Error> {
-        let Some(location) = self.access(key, effects) else { return Ok(None) };
-        self.change_at(key, location, effects, change)
+        let Some(location) = self.access(key, context) else { return Ok(None) };
+        self.change_at(key, location, context, change)
     }
 
     /// Performs [`Self::change_collection`] at the location of the key.
@@ -384,15 +385,15 @@ impl Database {
         &mut self,
         key: Key<'_>,
         location: EntryLocation,
-        effects: &mut Effects,
-        change: impl FnOnce(&mut C, &mut Effects) -> ChangeEffect<R>,
+        context: &mut ShardContext,
+        change: impl FnOnce(&mut C, &mut ShardContext) -> ChangeEffect<R>,
     ) -> Result<Option<R>, Error> {
         let Some(record) = self.records.at_mut(location) else { return Ok(None) };
         let before = record.memory_bytes();
         self.partly_expiring -= usize::from(record.earliest_part_expiry_ms().is_some());
         let collection = record.value_mut().and_then(C::of_mut);
         let change = collection.ok_or(WRONG_TYPE).map(|collection| {
-            let change = change(collection, effects);
+            let change = change(collection, context);
             (change, collection.is_empty())
         });
         self.partly_expiring += usize::from(record.earliest_part_expiry_ms().is_some());
@@ -406,7 +407,7 @@ impl Database {
             ChangeEffect::None(result) => result,
         };
         if is_empty && let Some(record) = self.take(key) {
-            effects.discard(record);
+            context.discard(record);
         }
         Ok(Some(result))
     }
@@ -418,19 +419,19 @@ impl Database {
         &mut self,
         start: u64,
         count: usize,
-        effects: &mut Effects,
+        context: &mut ShardContext,
     ) -> Option<u64> {
         let mut due: Vec<Box<[u8]>> = Vec::new();
         let next = self.records.visit_from(start, count, self.hash_of(), |record| {
-            if record.earliest_part_expiry_ms().is_some_and(|at| at <= effects.now_ms) {
+            if record.earliest_part_expiry_ms().is_some_and(|at| at <= context.now_ms) {
                 due.push(record.key().into());
             }
         });
         for key in due {
             let key = self.hasher.key(&key);
             let Some(location) = self.locate(key) else { continue };
-            let changed = self.change_at(key, location, effects, |hash: &mut Hash, effects| {
-                match hash.remove_expired(count, effects) {
+            let changed = self.change_at(key, location, context, |hash: &mut Hash, context| {
+                match hash.remove_expired(count, context) {
                     0 => ChangeEffect::None(()),
                     _ => ChangeEffect::Made(()),
                 }
@@ -448,20 +449,20 @@ impl Database {
     pub(crate) fn upsert_collection<C: Collection, R>(
         &mut self,
         key: Key<'_>,
-        effects: &mut Effects,
-        change: impl FnOnce(&mut C, &mut Effects) -> ChangeEffect<R>,
+        context: &mut ShardContext,
+        change: impl FnOnce(&mut C, &mut ShardContext) -> ChangeEffect<R>,
     ) -> Result<R, Error> {
-        if self.access(key, effects).is_some() {
-            let result = self.change_collection(key, effects, change)?;
+        if self.access(key, context).is_some() {
+            let result = self.change_collection(key, context, change)?;
             return Ok(result.expect("the key exists, and its shard is locked"));
         }
         let mut collection = C::default();
         let (ChangeEffect::Made(result) | ChangeEffect::None(result)) =
-            change(&mut collection, effects);
+            change(&mut collection, context);
         if !collection.is_empty() {
-            let access = effects.new_access();
+            let access = context.new_access();
             let record = KeyRecord::object(key.bytes, None, access, collection.into_value());
-            self.put(key, record, effects);
+            self.put(key, record, context);
         }
         Ok(result)
     }

@@ -14,27 +14,27 @@ impl Shard {
     /// Removes a key that the policy chooses. Returns whether a key was removed.
     pub(crate) fn evict(&mut self, policy: EvictionPolicy) -> bool {
         let mut worst: Option<(u64, usize, Box<[u8]>)> = None;
-        let now_ms = self.effects.now_ms;
+        let now_ms = self.context.now_ms;
         for number in 0..self.databases().len() {
-            let (database, effects) = self.database(number);
+            let (database, context) = self.database(number);
             if policy.is_volatile() && database.expiring() == 0 {
                 continue;
             }
             for _ in 0..SAMPLES {
-                let Some(record) = database.records().random(|| effects.random()) else { break };
+                let Some(record) = database.records().random(|| context.random()) else { break };
                 if policy.is_volatile() && record.expiry_ms().is_none() {
                     continue;
                 }
-                let badness = badness(record, policy, now_ms, effects.random());
+                let badness = badness(record, policy, now_ms, context.random());
                 if worst.as_ref().is_none_or(|(known, _, _)| badness > *known) {
                     worst = Some((badness, number, record.key().into()));
                 }
             }
         }
         let Some((_, number, key)) = worst else { return false };
-        let (database, effects) = self.database(number);
+        let (database, context) = self.database(number);
         let key = Key { bytes: &key, hash: database.hasher().hash(&key) };
-        database.remove(key, effects)
+        database.remove(key, context)
     }
 }
 
@@ -61,18 +61,18 @@ impl Database {
         &mut self,
         start: u64,
         count: usize,
-        effects: &mut super::database::Effects,
+        context: &mut super::database::ShardContext,
     ) -> Option<u64> {
         let hash_of = self.hash_of();
         let mut expired: Vec<Box<[u8]>> = Vec::new();
         let next = self.records().visit_from(start, count, hash_of, |record| {
-            if super::database::has_expired(record, effects.now_ms) {
+            if super::database::has_expired(record, context.now_ms) {
                 expired.push(record.key().into());
             }
         });
         for key in expired {
             let key = Key { bytes: &key, hash: self.hasher().hash(&key) };
-            self.remove(key, effects);
+            self.remove(key, context);
         }
         next
     }

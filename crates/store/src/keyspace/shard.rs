@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::access_statistics::AccessRecording;
-use super::database::{Database, Effects};
+use super::database::{Database, ShardContext};
 use super::deferred_free::Garbage;
 use super::key::KeyHasher;
 use super::shard_locks::Busy;
@@ -66,7 +66,7 @@ impl LockedShard {
 pub(crate) struct Shard {
     /// The databases up to the highest one that was ever used.
     databases: Vec<Database>,
-    pub(crate) effects: Effects,
+    pub(crate) context: ShardContext,
     hasher: KeyHasher,
     /// The bytes of memory that were last reported to the store.
     pub(crate) reported_bytes: usize,
@@ -74,7 +74,7 @@ pub(crate) struct Shard {
 
 impl Shard {
     pub(crate) fn new(hasher: KeyHasher, random: u64) -> Self {
-        let effects = Effects {
+        let context = ShardContext {
             now_ms: 0,
             recording: AccessRecording::default(),
             hasher,
@@ -82,15 +82,15 @@ impl Shard {
             garbage: Vec::new(),
             expired_keys: 0,
         };
-        Self { databases: Vec::new(), effects, hasher, reported_bytes: 0 }
+        Self { databases: Vec::new(), context, hasher, reported_bytes: 0 }
     }
 
-    /// Returns a database by its number, with the effects that its operations need.
-    pub(crate) fn database(&mut self, number: usize) -> (&mut Database, &mut Effects) {
+    /// Returns a database by its number, with the context of the shard.
+    pub(crate) fn database(&mut self, number: usize) -> (&mut Database, &mut ShardContext) {
         while self.databases.len() <= number {
             self.databases.push(Database::new(self.hasher));
         }
-        (&mut self.databases[number], &mut self.effects)
+        (&mut self.databases[number], &mut self.context)
     }
 
     /// Returns the databases that were ever used, by number.
@@ -100,7 +100,7 @@ impl Shard {
 
     /// Removes all keys of a database. Its memory is freed by another thread.
     pub(crate) fn empty_database(&mut self, number: usize) {
-        let now_ms = self.effects.now_ms;
+        let now_ms = self.context.now_ms;
         let Some(database) = self.databases.get_mut(number).filter(|it| it.len() > 0) else {
             return;
         };
@@ -108,7 +108,7 @@ impl Shard {
         emptied.watches = std::mem::take(&mut database.watches);
         emptied.watches.all_changed(|key| database.peek(key, now_ms).is_some());
         let old = std::mem::replace(database, emptied);
-        self.effects.garbage.push(Garbage::Database(Box::new(old)));
+        self.context.garbage.push(Garbage::Database(Box::new(old)));
     }
 
     /// Exchanges the keys of two databases. Clients continue to watch the keys of their selected
@@ -118,7 +118,7 @@ impl Shard {
             return;
         }
         self.database(first.max(second));
-        let now_ms = self.effects.now_ms;
+        let now_ms = self.context.now_ms;
         self.databases.swap(first, second);
         let [first, second] = self
             .databases

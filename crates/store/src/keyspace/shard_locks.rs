@@ -2,7 +2,7 @@
 
 use std::sync::MutexGuard;
 
-use super::database::{Database, Effects};
+use super::database::{Database, ShardContext};
 use super::key::Key;
 use super::shard::Shard;
 use crate::job::ShardSet;
@@ -123,8 +123,8 @@ impl<'s> Locks<'s> {
 
     /// Returns the hash of a key by its index among those of the command, if it is known.
     #[inline]
-    pub(crate) fn hash(&self, place: usize) -> Option<u64> {
-        self.many.as_ref()?.hashes.get(place).copied()
+    pub(crate) fn key_hash(&self, key_index: usize) -> Option<u64> {
+        self.many.as_ref()?.hashes.get(key_index).copied()
     }
 
     /// Locks shards for a job. The thread waits for other jobs.
@@ -169,7 +169,7 @@ impl<'s> Locks<'s> {
         &mut self,
         number: usize,
         key: Key<'_>,
-    ) -> (&mut Database, &mut Effects) {
+    ) -> (&mut Database, &mut ShardContext) {
         let index = self.store.shard_index(key);
         self.shard(index).database(number)
     }
@@ -180,9 +180,9 @@ impl<'s> Locks<'s> {
         self.held(key)?.databases().get(number)
     }
 
-    /// Returns the shared effects of a key's shard, for operations that change nothing.
-    pub(crate) fn effects(&self, key: Key<'_>) -> Option<&Effects> {
-        self.held(key).map(|shard| &shard.effects)
+    /// Returns the context of a key's shard, for operations that change nothing.
+    pub(crate) fn context(&self, key: Key<'_>) -> Option<&ShardContext> {
+        self.held(key).map(|shard| &shard.context)
     }
 
     fn held(&self, key: Key<'_>) -> Option<&Shard> {

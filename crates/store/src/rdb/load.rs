@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::packed_element::Element;
 use super::payload_reader::PayloadReader;
 use super::{kind, legacy_encodings, listpack};
-use crate::keyspace::database::Effects;
+use crate::keyspace::database::ShardContext;
 use crate::keyspace::record::EXPIRY_MAX_MS;
 use crate::value::hash::Hash;
 use crate::value::list::{ListEnd, ListValue};
@@ -23,7 +23,7 @@ pub(crate) enum LoadedValue<'p> {
 
 /// Reads the type and the value of a payload. Returns `None` if the payload is damaged: the bytes
 /// end too early or too late, an element occurs twice, or there are no elements.
-pub(crate) fn load<'p>(bytes: &'p [u8], effects: &Effects) -> Option<LoadedValue<'p>> {
+pub(crate) fn load<'p>(bytes: &'p [u8], context: &ShardContext) -> Option<LoadedValue<'p>> {
     let mut reader = PayloadReader::new(bytes);
     let kind = reader.byte()?;
     let loaded = match kind {
@@ -32,18 +32,18 @@ pub(crate) fn load<'p>(bytes: &'p [u8], effects: &Effects) -> Option<LoadedValue
             collection(list(kind, &mut reader)?)?
         }
         kind::SET | kind::SET_INTEGERS | kind::SET_LISTPACK => {
-            collection(set(kind, &mut reader, effects)?)?
+            collection(set(kind, &mut reader, context)?)?
         }
         kind::SORTED_SET_TEXT
         | kind::SORTED_SET
         | kind::SORTED_SET_ZIPLIST
-        | kind::SORTED_SET_LISTPACK => collection(sorted_set(kind, &mut reader, effects)?)?,
-        kind::HASH_FIELD_EXPIRY => collection(hash_with_expiry(&mut reader, effects)?)?,
+        | kind::SORTED_SET_LISTPACK => collection(sorted_set(kind, &mut reader, context)?)?,
+        kind::HASH_FIELD_EXPIRY => collection(hash_with_expiry(&mut reader, context)?)?,
         kind::HASH_LISTPACK_FIELD_EXPIRY => {
-            collection(listpack_hash_with_expiry(&mut reader, effects)?)?
+            collection(listpack_hash_with_expiry(&mut reader, context)?)?
         }
         kind::HASH | kind::HASH_ZIPMAP | kind::HASH_ZIPLIST | kind::HASH_LISTPACK => {
-            collection(hash(kind, &mut reader, effects)?)?
+            collection(hash(kind, &mut reader, context)?)?
         }
         _ => return None,
     };
@@ -83,10 +83,10 @@ fn list(kind: u8, reader: &mut PayloadReader<'_>) -> Option<ListValue> {
     Some(list)
 }
 
-fn set(kind: u8, reader: &mut PayloadReader<'_>, effects: &Effects) -> Option<Set> {
+fn set(kind: u8, reader: &mut PayloadReader<'_>, context: &ShardContext) -> Option<Set> {
     let mut set = Set::default();
     let mut add =
-        |member: Element<'_>| member.with_text(|text| set.insert(text, effects)).then_some(());
+        |member: Element<'_>| member.with_text(|text| set.insert(text, context)).then_some(());
     match kind {
         kind::SET_INTEGERS => legacy_encodings::integers(&reader.string()?, add)?,
         kind::SET_LISTPACK => listpack::elements(&reader.string()?, add)?,
@@ -99,10 +99,14 @@ fn set(kind: u8, reader: &mut PayloadReader<'_>, effects: &Effects) -> Option<Se
     Some(set)
 }
 
-fn sorted_set(kind: u8, reader: &mut PayloadReader<'_>, effects: &Effects) -> Option<SortedSet> {
+fn sorted_set(
+    kind: u8,
+    reader: &mut PayloadReader<'_>,
+    context: &ShardContext,
+) -> Option<SortedSet> {
     let mut set = SortedSet::default();
     let mut add = |member: Element<'_>, score: f64| {
-        let change = member.with_text(|text| set.set_score(text, score, effects.hasher));
+        let change = member.with_text(|text| set.set_score(text, score, context.hasher));
         (change == ScoreChange::Added).then_some(())
     };
     if matches!(kind, kind::SORTED_SET_ZIPLIST | kind::SORTED_SET_LISTPACK) {
@@ -122,10 +126,10 @@ fn sorted_set(kind: u8, reader: &mut PayloadReader<'_>, effects: &Effects) -> Op
     Some(set)
 }
 
-fn hash(kind: u8, reader: &mut PayloadReader<'_>, effects: &Effects) -> Option<Hash> {
+fn hash(kind: u8, reader: &mut PayloadReader<'_>, context: &ShardContext) -> Option<Hash> {
     let mut hash = Hash::default();
     let mut add = |name: &[u8], value: &[u8]| {
-        hash.put(EncodedField { name, value, expiry_ms: None }, effects).then_some(())
+        hash.put(EncodedField { name, value, expiry_ms: None }, context).then_some(())
     };
     let pack_kind = match kind {
         kind::HASH_ZIPMAP => Pack::Map,
@@ -143,7 +147,7 @@ fn hash(kind: u8, reader: &mut PayloadReader<'_>, effects: &Effects) -> Option<H
     Some(hash)
 }
 
-fn hash_with_expiry(reader: &mut PayloadReader<'_>, effects: &Effects) -> Option<Hash> {
+fn hash_with_expiry(reader: &mut PayloadReader<'_>, context: &ShardContext) -> Option<Hash> {
     let mut hash = Hash::default();
     let earliest = u64::from_le_bytes(reader.array()?);
     for _ in 0..reader.number()? {
@@ -153,14 +157,17 @@ fn hash_with_expiry(reader: &mut PayloadReader<'_>, effects: &Effects) -> Option
             later => Some(earliest.checked_add(later - 1).filter(|&at| at <= EXPIRY_MAX_MS)?),
         };
         let (name, value) = (reader.string()?, reader.string()?);
-        if !hash.put(EncodedField { name: &name, value: &value, expiry_ms }, effects) {
+        if !hash.put(EncodedField { name: &name, value: &value, expiry_ms }, context) {
             return None;
         }
     }
     Some(hash)
 }
 
-fn listpack_hash_with_expiry(reader: &mut PayloadReader<'_>, effects: &Effects) -> Option<Hash> {
+fn listpack_hash_with_expiry(
+    reader: &mut PayloadReader<'_>,
+    context: &ShardContext,
+) -> Option<Hash> {
     let mut hash = Hash::default();
     // The earliest time is ignored, because it follows from the others.
     let _earliest: [u8; 8] = reader.array()?;
@@ -174,7 +181,7 @@ fn listpack_hash_with_expiry(reader: &mut PayloadReader<'_>, effects: &Effects) 
         let at = u64::try_from(at).ok().filter(|&at| at <= EXPIRY_MAX_MS)?;
         let expiry_ms = Some(at).filter(|&at| at > 0);
         let is_new =
-            hash.put(EncodedField { name: &texts[0], value: &texts[1], expiry_ms }, effects);
+            hash.put(EncodedField { name: &texts[0], value: &texts[1], expiry_ms }, context);
         texts.clear();
         is_new.then_some(())
     })?;

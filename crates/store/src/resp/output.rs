@@ -1,5 +1,5 @@
-//! The output of a client: replies that wait to be sent. It consists of bytes, with shared long
-//! strings in between.
+//! The output of a client: replies that wait to be sent. Short replies are copied into one buffer.
+//! Long strings are not copied: the output holds a reference ([`Arc`]) to the value in the store.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ pub struct ReplyOutput {
     shared: Vec<SharedString>,
 }
 
-/// A long string within the bytes.
+/// A long string that is sent between bytes of the buffer.
 #[derive(Debug)]
 struct SharedString {
-    /// The number of bytes that come before the string.
-    at: usize,
+    /// The position in [`ReplyOutput::bytes`] before which the string is sent.
+    position: usize,
     string: Arc<Vec<u8>>,
 }
 
 /// A part of the output.
 #[derive(Debug)]
 pub enum OutputPart<'a> {
-    /// Bytes to be copied.
+    /// Bytes of the buffer.
     Bytes(&'a [u8]),
     /// A shared string.
     Shared(&'a Arc<Vec<u8>>),
@@ -34,7 +34,7 @@ pub enum OutputPart<'a> {
 /// A part of an output, with ownership of its data.
 #[derive(Debug)]
 pub enum OwnedOutputPart {
-    /// A range of the bytes that are not shared.
+    /// A range of the buffer.
     Bytes(Range<usize>),
     /// A shared string.
     Shared(Arc<Vec<u8>>),
@@ -55,11 +55,11 @@ impl ReplyOutput {
     pub fn parts(&self) -> impl Iterator<Item = OutputPart<'_>> {
         let mut from = 0;
         let before = self.shared.iter().flat_map(move |shared| {
-            let bytes = &self.bytes[from..shared.at];
-            from = shared.at;
+            let bytes = &self.bytes[from..shared.position];
+            from = shared.position;
             [OutputPart::Bytes(bytes), OutputPart::Shared(&shared.string)]
         });
-        let last = self.shared.last().map_or(0, |shared| shared.at);
+        let last = self.shared.last().map_or(0, |shared| shared.position);
         let parts = before.chain([OutputPart::Bytes(&self.bytes[last..])]);
         parts.filter(|part| !matches!(part, OutputPart::Bytes([])))
     }
@@ -72,47 +72,50 @@ impl ReplyOutput {
         self.shared.clear();
     }
 
-    /// Removes and returns the shared strings.
-    pub(crate) fn take_shared(&mut self) -> impl Iterator<Item = Arc<Vec<u8>>> {
+    /// Takes the shared strings out, so that the caller can free them elsewhere. The output must be
+    /// cleared afterwards.
+    pub(crate) fn take_shared_strings(&mut self) -> impl Iterator<Item = Arc<Vec<u8>>> {
         std::mem::take(&mut self.shared).into_iter().map(|shared| shared.string)
     }
 
     /// Adds the parts of another output.
     pub fn append(&mut self, other: Self) {
-        let before = self.bytes.len();
+        let bytes_before = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
         let moved = other.shared.into_iter();
-        self.shared.extend(moved.map(|it| SharedString { at: before + it.at, ..it }));
+        self.shared
+            .extend(moved.map(|it| SharedString { position: bytes_before + it.position, ..it }));
     }
 
-    /// Returns all bytes that are not shared, and the parts in the order in which they are sent.
-    /// Shared strings are not copied.
+    /// Returns the buffer, and the parts in the order in which they are sent. Shared strings are
+    /// not copied.
     pub fn into_parts(self) -> (Vec<u8>, Vec<OwnedOutputPart>) {
         let mut parts = Vec::new();
         let mut from = 0;
-        for SharedString { at, string } in self.shared {
-            parts.push(OwnedOutputPart::Bytes(from..at));
+        for SharedString { position, string } in self.shared {
+            parts.push(OwnedOutputPart::Bytes(from..position));
             parts.push(OwnedOutputPart::Shared(string));
-            from = at;
+            from = position;
         }
         parts.push(OwnedOutputPart::Bytes(from..self.bytes.len()));
         parts.retain(|part| !matches!(part, OwnedOutputPart::Bytes(range) if range.is_empty()));
         (self.bytes, parts)
     }
 
-    /// Adds the bytes of a string, which are shared if it is long.
-    pub(crate) fn string(&mut self, string: &Arc<Vec<u8>>) {
+    /// Appends a string, which is shared with the store if it is long.
+    pub(crate) fn push_string(&mut self, string: &Arc<Vec<u8>>) {
         if string.len() < SHARED_MIN_BYTES {
             self.bytes.extend_from_slice(string);
         } else {
-            self.shared.push(SharedString { at: self.bytes.len(), string: Arc::clone(string) });
+            self.shared
+                .push(SharedString { position: self.bytes.len(), string: Arc::clone(string) });
         }
     }
 
-    /// Returns the shared string with a number, if it comes directly after the first `at` bytes.
-    pub(crate) fn shared_at(&self, number: usize, at: usize) -> Option<&Arc<Vec<u8>>> {
-        let shared = self.shared.get(number)?;
-        (shared.at == at).then_some(&shared.string)
+    /// Returns the shared string with this index, if it is sent at this position of the buffer.
+    pub(crate) fn shared_string_at(&self, index: usize, position: usize) -> Option<&Arc<Vec<u8>>> {
+        let shared = self.shared.get(index)?;
+        (shared.position == position).then_some(&shared.string)
     }
 
     /// Returns a mark of the current end of the output.
@@ -126,17 +129,18 @@ impl ReplyOutput {
         self.shared.truncate(mark.shared);
     }
 
-    /// Moves the bytes from `from` on to the mark, where they are inserted.
-    pub(crate) fn move_to_mark(&mut self, mark: OutputMark, from: usize) {
+    /// Moves the bytes after position `from` to the mark, before all that was added since the mark.
+    /// With it, the head of an array is written after its elements, when their number is known.
+    pub(crate) fn move_tail_to_mark(&mut self, mark: OutputMark, from: usize) {
         let count = self.bytes.len() - from;
         self.bytes[mark.bytes..].rotate_right(count);
         for shared in &mut self.shared[mark.shared..] {
-            shared.at += count;
+            shared.position += count;
         }
     }
 }
 
-/// A position in the output.
+/// A position in the output: a number of bytes and a number of shared strings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutputMark {
     bytes: usize,

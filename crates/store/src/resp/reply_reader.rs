@@ -8,10 +8,10 @@ use super::output::ReplyOutput;
 #[derive(Debug)]
 pub struct ReplyReader<'o> {
     output: &'o ReplyOutput,
-    /// The number of bytes of the output that were read, without those of shared strings.
-    at: usize,
+    /// The number of bytes of the buffer that were read. Shared strings are not counted.
+    position: usize,
     /// The number of shared strings that were read.
-    shared: usize,
+    shared_strings: usize,
 }
 
 /// One element of a reply.
@@ -37,7 +37,7 @@ pub enum ReplyElement<'o> {
 impl<'o> ReplyReader<'o> {
     /// Reads an output of a [`LocalClient`](crate::local_client::LocalClient) from its beginning.
     pub fn new(output: &'o ReplyOutput) -> Self {
-        Self { output, at: 0, shared: 0 }
+        Self { output, position: 0, shared_strings: 0 }
     }
 
     /// Returns the next element, or `None` after the last one.
@@ -65,27 +65,28 @@ impl<'o> ReplyReader<'o> {
 
     /// Reads a line, without its end: its first byte, and the rest.
     fn line(&mut self) -> Option<(u8, &'o [u8])> {
-        let rest = self.output.bytes.get(self.at..)?;
+        let rest = self.output.bytes.get(self.position..)?;
         let end = memchr::memchr(b'\r', rest)?;
-        self.at += end + b"\r\n".len();
+        self.position += end + b"\r\n".len();
         let (kind, text) = rest[..end].split_first()?;
         Some((*kind, text))
     }
 
-    /// Reads a string of so many bytes, which is among the shared ones if it is long.
+    /// Reads a string of `length` bytes with the end of its line. The string is a shared one if the
+    /// output has one at this position, otherwise it is in the buffer.
     fn bulk(&mut self, length: usize) -> &'o [u8] {
-        let bytes = match self.output.shared_at(self.shared, self.at) {
+        let bytes = match self.output.shared_string_at(self.shared_strings, self.position) {
             Some(string) => {
-                self.shared += 1;
+                self.shared_strings += 1;
                 string.as_slice()
             }
             None => {
-                let from = self.at;
-                self.at += length;
-                self.output.bytes.get(from..self.at).unwrap_or_default()
+                let from = self.position;
+                self.position += length;
+                self.output.bytes.get(from..self.position).unwrap_or_default()
             }
         };
-        self.at += b"\r\n".len();
+        self.position += b"\r\n".len();
         bytes
     }
 }

@@ -73,7 +73,7 @@ impl Reply<'_> {
     /// Writes a string, which is shared with the store if it is long.
     pub(crate) fn shared_bulk(&mut self, bytes: &Arc<Vec<u8>>) {
         self.count(b'$', bytes.len());
-        self.output.string(bytes);
+        self.output.push_string(bytes);
         self.output.bytes.extend_from_slice(b"\r\n");
     }
 
@@ -178,7 +178,7 @@ impl Reply<'_> {
     fn end(&mut self, mark: OutputMark, write_head: impl FnOnce(&mut Self)) {
         let from = self.output.bytes.len();
         write_head(self);
-        self.output.move_to_mark(mark, from);
+        self.output.move_tail_to_mark(mark, from);
     }
 }
 

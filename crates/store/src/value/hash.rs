@@ -7,13 +7,13 @@ mod expiry_index;
 mod table_form;
 
 use compact::CompactFields;
-use table_form::{FieldEntry, FullFields};
+use table_form::{FieldEntry, TableFields};
 
 use super::hash_field_encoding::EncodedField;
 use super::{Collection, StoreValue};
 use crate::command::random_choice::RandomElements;
 use crate::keyspace::allocation_size::allocated_bytes;
-use crate::keyspace::database::Effects;
+use crate::keyspace::database::ShardContext;
 use crate::keyspace::segment_table::POSITION_BITS;
 use crate::prefetch::prefetch_two;
 
@@ -23,22 +23,22 @@ const COMPACT_FIELDS_MAX: usize = 128;
 /// Longest name or value in a small hash, in bytes (`hash-max-listpack-value`).
 const COMPACT_TEXT_MAX_BYTES: usize = 64;
 
-/// A hash in one of its forms.
+/// A hash: a small one in the compact form, or a large one in the table form.
 #[derive(Clone, Debug)]
 pub(crate) enum Hash {
     Compact(CompactHash),
-    Full(FullHash),
+    Table(TableHash),
 }
 
-/// A small hash.
+/// A small hash, in the compact form.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CompactHash(CompactFields);
 
-/// A large hash.
+/// A large hash, in the table form.
 #[derive(Clone, Debug)]
-pub(crate) struct FullHash(Box<FullFields>);
+pub(crate) struct TableHash(Box<TableFields>);
 
-use Hash::{Compact, Full};
+use Hash::{Compact, Table};
 
 impl Default for Hash {
     fn default() -> Self {
@@ -51,20 +51,22 @@ impl Hash {
     pub(crate) fn prefetch(&self) {
         match self {
             Compact(CompactHash(fields)) => fields.prefetch(),
-            Full(FullHash(fields)) => prefetch_two(&**fields),
+            Table(TableHash(fields)) => prefetch_two(&**fields),
         }
     }
 
     /// Returns the number of fields that have not expired.
-    pub(crate) fn len(&self, effects: &Effects) -> usize {
-        let is_due = self.earliest_expiry_ms().is_some_and(|at| at <= effects.now_ms);
+    pub(crate) fn len(&self, context: &ShardContext) -> usize {
+        let is_due = self.earliest_expiry_ms().is_some_and(|at| at <= context.now_ms);
         match self {
             Compact(CompactHash(fields)) if is_due => {
-                fields.iter().filter(|field| !field.has_expired(effects.now_ms)).count()
+                fields.iter().filter(|field| !field.has_expired(context.now_ms)).count()
             }
             Compact(CompactHash(fields)) => fields.len(),
-            Full(FullHash(fields)) if is_due => fields.len() - fields.expired(effects.now_ms),
-            Full(FullHash(fields)) => fields.len(),
+            Table(TableHash(fields)) if is_due => {
+                fields.len() - fields.expired_count(context.now_ms)
+            }
+            Table(TableHash(fields)) => fields.len(),
         }
     }
 
@@ -75,80 +77,80 @@ impl Hash {
         }
         match self {
             Compact(CompactHash(fields)) => fields.iter().all(|field| field.has_expired(now_ms)),
-            Full(FullHash(fields)) => fields.have_expired(now_ms),
+            Table(TableHash(fields)) => fields.have_all_expired(now_ms),
         }
     }
 
-    pub(crate) fn get(&self, name: &[u8], effects: &Effects) -> Option<EncodedField<'_>> {
+    pub(crate) fn get(&self, name: &[u8], context: &ShardContext) -> Option<EncodedField<'_>> {
         let field = match self {
             Compact(CompactHash(fields)) => fields.get(name),
-            Full(FullHash(fields)) => fields.get(name),
+            Table(TableHash(fields)) => fields.get(name),
         };
-        field.filter(|field| !field.has_expired(effects.now_ms))
+        field.filter(|field| !field.has_expired(context.now_ms))
     }
 
     /// Returns all fields.
     pub(crate) fn fields(&self, now_ms: u64) -> impl Iterator<Item = EncodedField<'_>> {
-        let (compact, full) = match self {
+        let (compact, table) = match self {
             Compact(CompactHash(fields)) => (Some(fields.iter()), None),
-            Full(FullHash(fields)) => (None, Some(fields.table().iter())),
+            Table(TableHash(fields)) => (None, Some(fields.table().iter())),
         };
-        let full = full.into_iter().flatten().map(|entry| entry.field());
-        let fields = compact.into_iter().flatten().chain(full);
+        let table = table.into_iter().flatten().map(|entry| entry.field());
+        let fields = compact.into_iter().flatten().chain(table);
         fields.filter(move |field| !field.has_expired(now_ms))
     }
 
     /// Adds a field, or replaces the one of the same name. Returns whether the field is new.
-    pub(crate) fn put(&mut self, field: EncodedField<'_>, effects: &Effects) -> bool {
+    pub(crate) fn put(&mut self, field: EncodedField<'_>, context: &ShardContext) -> bool {
         if let Compact(CompactHash(fields)) = self {
             let is_short = field.name.len().max(field.value.len()) <= COMPACT_TEXT_MAX_BYTES;
             let has_space =
                 || fields.len() < COMPACT_FIELDS_MAX || fields.get(field.name).is_some();
             if !is_short || !has_space() {
-                self.make_full(effects);
+                self.convert_to_table(context);
             }
         }
-        let old = match self {
+        let replaced = match self {
             Compact(CompactHash(fields)) => fields.put(field),
-            Full(FullHash(fields)) => fields.put(field),
+            Table(TableHash(fields)) => fields.put(field),
         };
-        !existed(old, effects.now_ms)
+        !replaced.is_some_and(|field| field.existed(context.now_ms))
     }
 
-    fn make_full(&mut self, effects: &Effects) {
-        let mut full = FullFields::new(effects.hasher);
-        for field in self.fields(effects.now_ms) {
-            full.put(field);
+    fn convert_to_table(&mut self, context: &ShardContext) {
+        let mut table = TableFields::new(context.hasher);
+        for field in self.fields(context.now_ms) {
+            table.put(field);
         }
-        *self = Full(FullHash(Box::new(full)));
+        *self = Table(TableHash(Box::new(table)));
     }
 
     /// Removes a field. Returns whether it existed.
-    pub(crate) fn remove(&mut self, name: &[u8], effects: &Effects) -> bool {
-        let old = match self {
+    pub(crate) fn remove(&mut self, name: &[u8], context: &ShardContext) -> bool {
+        let removed = match self {
             Compact(CompactHash(fields)) => fields.remove(name),
-            Full(FullHash(fields)) => fields.remove(name),
+            Table(TableHash(fields)) => fields.remove(name),
         };
-        existed(old, effects.now_ms)
+        removed.is_some_and(|field| field.existed(context.now_ms))
     }
 
     /// Returns a time before which no field expires, or `None` if no field expires at all.
     pub(crate) fn earliest_expiry_ms(&self) -> Option<u64> {
         match self {
             Compact(CompactHash(fields)) => fields.earliest_expiry_ms(),
-            Full(FullHash(fields)) => fields.earliest_expiry_ms(),
+            Table(TableHash(fields)) => fields.earliest_expiry_ms(),
         }
     }
 
-    /// Removes fields that have expired, at most about `count` from a large hash. Returns their
-    /// number.
-    pub(crate) fn remove_expired(&mut self, count: usize, effects: &Effects) -> usize {
-        if self.earliest_expiry_ms().is_none_or(|at| at > effects.now_ms) {
+    /// Removes fields that have expired: all of a small hash, at most `count` of a large one.
+    /// Returns their number.
+    pub(crate) fn remove_expired(&mut self, count: usize, context: &ShardContext) -> usize {
+        if self.earliest_expiry_ms().is_none_or(|at| at > context.now_ms) {
             return 0;
         }
         match self {
-            Compact(CompactHash(fields)) => fields.remove_expired(effects.now_ms),
-            Full(FullHash(fields)) => fields.remove_expired(effects.now_ms, count),
+            Compact(CompactHash(fields)) => fields.remove_expired(context.now_ms),
+            Table(TableHash(fields)) => fields.remove_expired(context.now_ms, count),
         }
     }
 
@@ -158,11 +160,11 @@ impl Hash {
         &'h self,
         start: u64,
         count: usize,
-        effects: &Effects,
+        context: &ShardContext,
         mut visit: impl FnMut(EncodedField<'h>),
     ) -> Option<u64> {
         let mut visit = |field: EncodedField<'h>| {
-            if !field.has_expired(effects.now_ms) {
+            if !field.has_expired(context.now_ms) {
                 visit(field);
             }
         };
@@ -171,10 +173,10 @@ impl Hash {
                 fields.iter().for_each(visit);
                 None
             }
-            Full(_) if start >> POSITION_BITS != 0 => None,
-            Full(FullHash(fields)) => {
+            Table(_) if start >> POSITION_BITS != 0 => None,
+            Table(TableHash(fields)) => {
                 let visit = |entry: &'h FieldEntry| visit(entry.field());
-                fields.table().visit_from(start, count, fields.hash_of(), visit)
+                fields.table().visit_from(start, count, fields.entry_hasher(), visit)
             }
         }
     }
@@ -183,8 +185,8 @@ impl Hash {
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Compact(CompactHash(fields)) => fields.memory_bytes(),
-            Full(FullHash(fields)) => {
-                allocated_bytes(size_of::<FullFields>()) + fields.memory_bytes()
+            Table(TableHash(fields)) => {
+                allocated_bytes(size_of::<TableFields>()) + fields.memory_bytes()
             }
         }
     }
@@ -193,7 +195,7 @@ impl Hash {
     pub(crate) fn parts(&self) -> usize {
         match self {
             Compact(_) => 1,
-            Full(FullHash(fields)) => fields.len(),
+            Table(TableHash(fields)) => fields.len(),
         }
     }
 
@@ -201,7 +203,7 @@ impl Hash {
     pub(crate) fn work(&self) -> usize {
         match self {
             Compact(CompactHash(fields)) => fields.len(),
-            Full(FullHash(fields)) => fields.len(),
+            Table(TableHash(fields)) => fields.len(),
         }
     }
 
@@ -209,31 +211,39 @@ impl Hash {
     pub(crate) fn encoding(&self) -> &'static str {
         match self {
             Compact(_) => "listpack",
-            Full(_) => "hashtable",
+            Table(_) => "hashtable",
         }
     }
 }
 
-/// Returns whether a field existed and had not expired.
-fn existed(expiry_ms: Option<Option<u64>>, now_ms: u64) -> bool {
-    expiry_ms.is_some_and(|expiry_ms| expiry_ms.is_none_or(|at| at > now_ms))
+/// A field that a change has replaced or removed.
+#[derive(Clone, Copy, Debug)]
+struct PreviousField {
+    expiry_ms: Option<u64>,
+}
+
+impl PreviousField {
+    /// Returns whether the field had not expired before the change.
+    fn existed(self, now_ms: u64) -> bool {
+        self.expiry_ms.is_none_or(|at| at > now_ms)
+    }
 }
 
 impl RandomElements for Hash {
     type Element<'e> = EncodedField<'e>;
 
-    fn len(&self, effects: &Effects) -> usize {
-        Self::len(self, effects)
+    fn len(&self, context: &ShardContext) -> usize {
+        Self::len(self, context)
     }
 
-    fn all(&self, effects: &Effects) -> Vec<EncodedField<'_>> {
-        self.fields(effects.now_ms).collect()
+    fn all(&self, context: &ShardContext) -> Vec<EncodedField<'_>> {
+        self.fields(context.now_ms).collect()
     }
 
-    fn random(&self, effects: &mut Effects) -> Option<EncodedField<'_>> {
-        let Full(FullHash(fields)) = self else { return None };
-        let entry = fields.table().random(|| effects.random())?;
-        Some(entry.field()).filter(|field| !field.has_expired(effects.now_ms))
+    fn random(&self, context: &mut ShardContext) -> Option<EncodedField<'_>> {
+        let Table(TableHash(fields)) = self else { return None };
+        let entry = fields.table().random(|| context.random())?;
+        Some(entry.field()).filter(|field| !field.has_expired(context.now_ms))
     }
 
     fn identity(field: EncodedField<'_>) -> u64 {
@@ -263,7 +273,7 @@ impl Collection for Hash {
     fn is_empty(&self) -> bool {
         match self {
             Compact(CompactHash(fields)) => fields.len() == 0,
-            Full(FullHash(fields)) => fields.len() == 0,
+            Table(TableHash(fields)) => fields.len() == 0,
         }
     }
 }

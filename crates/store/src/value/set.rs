@@ -11,7 +11,7 @@ use table_form::{FullMembers, MemberText};
 use super::{Collection, StoreValue};
 use crate::command::random_choice::RandomElements;
 use crate::keyspace::allocation_size::allocated_bytes;
-use crate::keyspace::database::Effects;
+use crate::keyspace::database::ShardContext;
 use crate::keyspace::segment_table::POSITION_BITS;
 use crate::prefetch::prefetch_two;
 use crate::resp::number::{IntegerText, parse_i64};
@@ -96,13 +96,13 @@ impl Set {
         }
     }
 
-    pub(crate) fn contains(&self, member: &[u8], effects: &Effects) -> bool {
+    pub(crate) fn contains(&self, member: &[u8], context: &ShardContext) -> bool {
         match self {
             Integers(IntegerMembers(members)) => {
                 parse_i64(member).is_some_and(|number| members.contains(number))
             }
             Compact(SmallMembers(members)) => members.contains(member),
-            Full(LargeMembers(members)) => members.contains(member, effects.hasher),
+            Full(LargeMembers(members)) => members.contains(member, context.hasher),
         }
     }
 
@@ -120,9 +120,9 @@ impl Set {
     }
 
     /// Adds a member. Returns whether it is new.
-    pub(crate) fn insert(&mut self, member: &[u8], effects: &Effects) -> bool {
+    pub(crate) fn insert(&mut self, member: &[u8], context: &ShardContext) -> bool {
         // A large set checks this itself.
-        if !matches!(self, Full(_)) && self.contains(member, effects) {
+        if !matches!(self, Full(_)) && self.contains(member, context) {
             return false;
         }
         let is_short = member.len() <= COMPACT_MEMBER_MAX_BYTES;
@@ -148,25 +148,25 @@ impl Set {
                 return true;
             }
             Compact(_) => {}
-            Full(LargeMembers(members)) => return members.insert(member, effects.hasher),
+            Full(LargeMembers(members)) => return members.insert(member, context.hasher),
         }
         let mut full = FullMembers::default();
         for member in self.members() {
-            member.with_text(|text| full.insert(text, effects.hasher));
+            member.with_text(|text| full.insert(text, context.hasher));
         }
-        full.insert(member, effects.hasher);
+        full.insert(member, context.hasher);
         *self = Full(LargeMembers(Box::new(full)));
         true
     }
 
     /// Removes a member. Returns whether it existed.
-    pub(crate) fn remove(&mut self, member: &[u8], effects: &Effects) -> bool {
+    pub(crate) fn remove(&mut self, member: &[u8], context: &ShardContext) -> bool {
         match self {
             Integers(IntegerMembers(members)) => {
                 parse_i64(member).is_some_and(|number| members.remove(number))
             }
             Compact(SmallMembers(members)) => members.remove(member),
-            Full(LargeMembers(members)) => members.remove(member, effects.hasher),
+            Full(LargeMembers(members)) => members.remove(member, context.hasher),
         }
     }
 
@@ -176,14 +176,14 @@ impl Set {
         &'s self,
         start: u64,
         count: usize,
-        effects: &Effects,
+        context: &ShardContext,
         mut visit: impl FnMut(Member<'s>),
     ) -> Option<u64> {
         match self {
             Full(_) if start >> POSITION_BITS != 0 => None,
             Full(LargeMembers(members)) => {
                 let visit = |member: &'s MemberText| visit(member.member());
-                let hash_of = FullMembers::hash_of(effects.hasher);
+                let hash_of = FullMembers::hash_of(context.hasher);
                 members.table().visit_from(start, count, hash_of, visit)
             }
             _ => {
@@ -225,22 +225,22 @@ impl Set {
 impl RandomElements for Set {
     type Element<'e> = Member<'e>;
 
-    fn len(&self, _: &Effects) -> usize {
+    fn len(&self, _: &ShardContext) -> usize {
         Self::len(self)
     }
 
-    fn all(&self, _: &Effects) -> Vec<Member<'_>> {
+    fn all(&self, _: &ShardContext) -> Vec<Member<'_>> {
         self.members().collect()
     }
 
-    fn random(&self, effects: &mut Effects) -> Option<Member<'_>> {
+    fn random(&self, context: &mut ShardContext) -> Option<Member<'_>> {
         match self {
             Integers(IntegerMembers(members)) => {
-                members.get(effects.random_below(members.len())?).map(Member::Integer)
+                members.get(context.random_below(members.len())?).map(Member::Integer)
             }
             Compact(_) => None,
             Full(LargeMembers(members)) => {
-                members.table().random(|| effects.random()).map(MemberText::member)
+                members.table().random(|| context.random()).map(MemberText::member)
             }
         }
     }

@@ -110,7 +110,8 @@ impl<'a> Lexer<'a> {
         } else {
             let length = if rest.starts_with(b"!=") { 2 } else { 1 };
             let shown = quoted(&rest[..length]);
-            let instead = syntax_hints::for_sign(rest).map(|instead| format!("; write {instead}"));
+            let instead =
+                syntax_hints::for_character(rest).map(|instead| format!("; write {instead}"));
             let instead = instead.unwrap_or_default();
             return Err(FileFault::new(line, format!("`{shown}` is not valid in Lua{instead}")));
         };

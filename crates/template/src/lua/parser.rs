@@ -379,7 +379,9 @@ impl<'a> Parser<'a> {
             Item::End => "the end of the page".to_owned(),
         };
         let hint = match self.stream.now() {
-            Item::Token(token) => syntax_hints::for_found(wanted, self.stream.text(token)),
+            Item::Token(token) => {
+                syntax_hints::for_unexpected_token(wanted, self.stream.text(token))
+            }
             _ => None,
         };
         let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Hints for syntax of other languages that Lua does not have.
 
-/// Words that begin a statement in other languages, and their equivalents in Lua.
-const WORDS: &[(&[&str], &str)] = &[
+/// Keywords of other languages, each with the code to write in Lua instead.
+const KEYWORDS: &[(&[&str], &str)] = &[
     (&["loop", "foreach", "each"], "`for key, value in pairs(list) do`"),
     (&["elif", "elsif"], "`elseif`"),
     (&["endif", "endfor", "endwhile", "fi", "done"], "`end`"),
@@ -12,14 +12,16 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["unless"], "`if not`"),
 ];
 
-/// Returns the replacement of a word that begins no statement in Lua.
+/// Returns the code to write in Lua instead of a keyword of another language, or `None` for any
+/// other word.
 pub(super) fn for_word(word: &[u8]) -> Option<&'static str> {
-    let is_it = |known: &&str| known.as_bytes() == word;
-    WORDS.iter().find(|(words, _)| words.iter().any(is_it)).map(|(_, instead)| *instead)
+    let matches_word = |known: &&str| known.as_bytes() == word;
+    KEYWORDS.iter().find(|(words, _)| words.iter().any(matches_word)).map(|(_, instead)| *instead)
 }
 
-/// Returns the replacement of a sign that Lua does not have; `rest` begins with it.
-pub(super) fn for_sign(rest: &[u8]) -> Option<&'static str> {
+/// Returns the code to write in Lua instead of an operator of another language with which `rest`
+/// begins.
+pub(super) fn for_character(rest: &[u8]) -> Option<&'static str> {
     match rest {
         [b'!', b'=', ..] => Some("`~=`"),
         [b'!', ..] => Some("`not`"),
@@ -28,8 +30,8 @@ pub(super) fn for_sign(rest: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Returns a hint for the case that `found` was read where `wanted` was expected.
-pub(super) fn for_found(wanted: &str, found: &[u8]) -> Option<&'static str> {
+/// Returns a hint for a syntax error: the token `found` was read, and `wanted` was expected.
+pub(super) fn for_unexpected_token(wanted: &str, found: &[u8]) -> Option<&'static str> {
     match (wanted, found) {
         ("an expression", b"&") => Some("Lua has `and`, not `&&`"),
         ("an expression", b"|") => Some("Lua has `or`, not `||`"),

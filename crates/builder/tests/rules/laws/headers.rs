@@ -21,9 +21,9 @@ pub(crate) fn check(text: &[u8]) {
     for rule in &found.rules {
         assert!(!rule.changes.is_empty());
         for change in &rule.changes {
-            let (HeaderChange::Give { name, .. } | HeaderChange::Take { name }) = change;
+            let (HeaderChange::Set { name, .. } | HeaderChange::Remove { name }) = change;
             assert!(is_token(name.as_bytes()) && !is_written_by_server(name.as_bytes()));
-            if let HeaderChange::Give { value, .. } = change {
+            if let HeaderChange::Set { value, .. } = change {
                 assert!(!value.is_empty() && value.bytes().all(is_value_byte), "{value:?}");
             }
         }

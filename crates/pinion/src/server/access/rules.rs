@@ -93,7 +93,7 @@ impl AccessRules {
                     if let Some(wrong) = published_password_file(source, &password.file) {
                         return Err(anyhow!("password-file: {wrong}").into());
                     }
-                    let file = PasswordFile::read(&password.file).map_err(Failure::Faults)?;
+                    let file = PasswordFile::read(&password.file).map_err(Failure::ConfigFaults)?;
                     if let Some(warning) = file.warning(&password.file).filter(|_| warns) {
                         warnings_and_notes::warning(warning);
                     }

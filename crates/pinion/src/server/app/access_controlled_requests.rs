@@ -124,7 +124,7 @@ impl SiteResponders<'_> {
     ) {
         let Self { work, dynamic, gateway, access, journal, pages } = self;
         let (client, began) = (request.client, request.began);
-        if let Some(mount) = site.generation.covering_mount(head, work) {
+        if let Some(mount) = site.generation.mount_before_files_and_rules(head, work) {
             let responders = Self { work, dynamic, gateway, access, journal, pages };
             return responders.forward(site, mount, request, head, exchange);
         }

@@ -105,7 +105,7 @@ impl SiteResponders<'_> {
         if site.generation.has_no_content() && !is_unsecured {
             return respond_unloaded(site, developer, began, head, work, journal, exchange);
         }
-        if let Some(mount) = site.generation.covering_mount(head, work)
+        if let Some(mount) = site.generation.mount_before_files_and_rules(head, work)
             && !is_unsecured
         {
             let responders = Self { work, dynamic, gateway, access, journal, pages };
@@ -181,7 +181,7 @@ impl SiteResponders<'_> {
         let (generation, now) = (&*site.generation, exchange.now());
         let archive = generation.archive();
         let (mut pieces, mut traced) = (Pieces::new(), None);
-        let fallback = generation.mounts().without_file(head.target.path);
+        let fallback = generation.mounts().fallback_for(head.target.path);
         let whole = developer.filter(|developer| developer.wants_page).map(|_| widened(head));
         let asked = whole.as_ref().unwrap_or(head);
         let response = if generation.is_damaged() {

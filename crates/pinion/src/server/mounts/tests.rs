@@ -12,8 +12,8 @@ fn mounts(paths: &[&str]) -> Result<Mounts, MountPath> {
 #[test]
 fn the_longest_path_covers_itself_and_all_below() {
     let mounts = mounts(&["/", "/api", "/api/v2/"]).expect("mounts");
-    let covering =
-        |path: &str| mounts.covering(path.as_bytes()).map(|found| found.path.to_string());
+    let mount_before_files =
+        |path: &str| mounts.mount_before_files(path.as_bytes()).map(|found| found.path.to_string());
     for (path, expected) in [
         ("/api", Some("/api")),
         ("/api/", Some("/api")),
@@ -30,9 +30,9 @@ fn the_longest_path_covers_itself_and_all_below() {
         ("*", None),
         ("", None),
     ] {
-        assert_eq!(covering(path).as_deref(), expected, "{path}");
+        assert_eq!(mount_before_files(path).as_deref(), expected, "{path}");
     }
-    assert!(mounts.has_fallback() && !mounts.is_empty());
+    assert!(mounts.has_root_mount() && !mounts.is_empty());
     assert!(Mounts::default().is_empty());
 }
 
@@ -46,7 +46,7 @@ fn extensions_come_before_the_root() {
         ("/b.gz/x", "/"),
         ("/b.GZ", "/"),
     ] {
-        let found = mounts.without_file(path.as_bytes()).map(|found| found.path.to_string());
+        let found = mounts.fallback_for(path.as_bytes()).map(|found| found.path.to_string());
         assert_eq!(found.as_deref(), Some(expected), "{path}");
     }
 }
@@ -159,7 +159,7 @@ mod any_spelling {
             };
             if keys.iter().any(lies_below) {
                 prop_assert!(
-                    mounts.covering(path.as_bytes()).is_some(),
+                    mounts.mount_before_files(path.as_bytes()).is_some(),
                     "{path} is {} below one of {texts:?}", found.escape_ascii()
                 );
             }

@@ -13,14 +13,14 @@ pub(crate) fn first_unrun<'p>(
 ) -> Option<&'p Path> {
     let is_php = |path: &&PathBuf| path.extension().is_some_and(|found| found == "php");
     let is_excluded = |path: &&PathBuf| excluded.binary_search(path).is_ok();
-    let is_run = |path: &&PathBuf| mounts.respond_to(&url_path(path));
+    let is_run = |path: &&PathBuf| mounts.any_responds_to(&url_path(path));
     let mut scripts = skipped.iter().filter(is_php).filter(|path| !is_excluded(path));
     scripts.find(|path| !is_run(path)).map(PathBuf::as_path)
 }
 
 /// Returns whether the source of a script is not sent because a mount runs it.
 pub(crate) fn is_run(path: &Path, mounts: &Mounts) -> bool {
-    mounts.covering(&url_path(path)).is_some()
+    mounts.mount_before_files(&url_path(path)).is_some()
 }
 
 /// The reason why a folder with such a script is not served, and the advice.

@@ -58,7 +58,7 @@ pub(super) fn write(sides: &Sides, out: &mut impl Write) -> Result<Totals, Failu
         },
     }
     out.flush()?;
-    found.map(|(totals, _)| totals).map_err(Failure::told)
+    found.map(|(totals, _)| totals).map_err(Failure::printed)
 }
 
 fn listed(sides: &Sides, found: &FoundDifference<'_>) -> Result<ListedChange, Failure> {

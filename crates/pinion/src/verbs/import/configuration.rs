@@ -51,7 +51,7 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
         report(import, output, &converted.draft, TerminalStyle::of_stderr());
     }
     if converted.draft.leftovers().iter().any(|leftover| leftover.opens) {
-        Err(Failure::Told)
+        Err(Failure::AlreadyReported)
     } else {
         Ok(())
     }

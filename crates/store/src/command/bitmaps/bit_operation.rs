@@ -50,8 +50,8 @@ pub(super) fn combine(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let mut result = Vec::new();
     for index in 3..call.arguments.len() {
         let key = call.key(index);
-        let (database, effects) = call.locks.database(call.database, key);
-        let bytes = database.string(key, effects)?.unwrap_or_default();
+        let (database, context) = call.locks.database(call.database, key);
+        let bytes = database.string(key, context)?.unwrap_or_default();
         if index == 3 && operation != BitOperation::Not {
             result.extend_from_slice(bytes);
         } else {
@@ -59,11 +59,11 @@ pub(super) fn combine(call: &mut Call<'_, '_>) -> Result<(), Error> {
         }
     }
     let target = call.key(2);
-    let (database, effects) = call.locks.database(call.database, target);
+    let (database, context) = call.locks.database(call.database, target);
     if result.is_empty() {
-        database.remove(target, effects);
+        database.remove(target, context);
     } else {
-        database.put_string(target, &result, None, effects);
+        database.put_string(target, &result, None, context);
     }
     call.reply.size(result.len());
     Ok(())

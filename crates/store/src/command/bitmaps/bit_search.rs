@@ -79,8 +79,8 @@ fn count_ones(bytes: &[u8], bits: &Range<usize>) -> usize {
 pub(super) fn count(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let is_form = matches!(call.arguments.len(), 2 | 4 | 5);
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let Some(length) = database.string(key, effects)?.map(<[u8]>::len) else {
+    let (database, context) = call.locks.database(call.database, key);
+    let Some(length) = database.string(key, context)?.map(<[u8]>::len) else {
         call.reply.size(0);
         return Ok(());
     };
@@ -94,8 +94,8 @@ pub(super) fn count(call: &mut Call<'_, '_>) -> Result<(), Error> {
         return Ok(());
     }
     let bits = IndexUnit::parse(call.arguments.get(4))?.bits(start, stop, length);
-    let (database, effects) = call.locks.database(call.database, key);
-    let count = database.string(key, effects)?.map_or(0, |bytes| count_ones(bytes, &bits));
+    let (database, context) = call.locks.database(call.database, key);
+    let count = database.string(key, context)?.map_or(0, |bytes| count_ones(bytes, &bits));
     call.reply.size(count);
     Ok(())
 }
@@ -129,8 +129,8 @@ pub(super) fn position(call: &mut Call<'_, '_>) -> Result<(), Error> {
         _ => return Err(NO_BIT),
     };
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let Some(length) = database.string(key, effects)?.map(<[u8]>::len) else {
+    let (database, context) = call.locks.database(call.database, key);
+    let Some(length) = database.string(key, context)?.map(<[u8]>::len) else {
         call.reply.integer(if is_set { -1 } else { 0 });
         return Ok(());
     };
@@ -142,8 +142,8 @@ pub(super) fn position(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let stop = optional_integer(call, 4)?.unwrap_or(-1);
     let bits = unit.bits(start, stop, length);
     let has_end = call.arguments.len() > 4;
-    let (database, effects) = call.locks.database(call.database, key);
-    let bytes = database.string(key, effects)?.unwrap_or_default();
+    let (database, context) = call.locks.database(call.database, key);
+    let bytes = database.string(key, context)?.unwrap_or_default();
     match find_bit(bytes, is_set, &bits) {
         Some(found) => call.reply.size(found),
         // The string counts as followed by zeros, unless the range has an end.

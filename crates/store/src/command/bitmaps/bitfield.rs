@@ -194,10 +194,10 @@ pub(super) fn read_and_change(call: &mut Call<'_, '_>) -> Result<(), Error> {
         return write_fields(call, &operations);
     };
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    call.limit.check_bytes(database.change_bytes(key, bytes_min))?;
+    let (database, context) = call.locks.database(call.database, key);
+    call.work_limit.check_bytes(database.change_work_bytes(key, bytes_min))?;
     let reply = &mut call.reply;
-    database.change_string(key, effects, |bytes| {
+    database.change_string(key, context, |bytes| {
         if bytes.len() < bytes_min {
             bytes.resize(bytes_min, 0);
         }
@@ -218,8 +218,8 @@ pub(super) fn read(call: &mut Call<'_, '_>) -> Result<(), Error> {
 /// Writes the integers that are read.
 fn write_fields(call: &mut Call<'_, '_>, operations: &[FieldOperation]) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let bytes = database.string(key, effects)?.unwrap_or_default();
+    let (database, context) = call.locks.database(call.database, key);
+    let bytes = database.string(key, context)?.unwrap_or_default();
     call.reply.array(operations.len());
     operations.iter().for_each(|it| call.reply.integer(it.read(bytes) as i64));
     Ok(())

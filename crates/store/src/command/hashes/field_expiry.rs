@@ -6,7 +6,7 @@ use crate::command::call::Call;
 use crate::command::expiry_option::TimeUnit;
 use crate::command::hashes::{change, read};
 use crate::error::{Error, NOT_AN_INTEGER};
-use crate::keyspace::database::{ChangeEffect, Effects};
+use crate::keyspace::database::{ChangeEffect, ShardContext};
 use crate::keyspace::record::EXPIRY_MAX_MS;
 use crate::resp::number::parse_i64;
 use crate::value::EncodedField;
@@ -124,12 +124,12 @@ fn set_expiry(call: &mut Call<'_, '_>, unit: TimeUnit) -> Result<(), Error> {
     let invalid_count = Error::constant("ERR Parameter `numFields` should be greater than 0");
     let fields = parse_fields(call, 3 + usize::from(condition.is_some()), invalid_count)?;
     let condition = condition.unwrap_or(ExpiryCondition::Always);
-    change_fields(call, fields, |hash, name, effects| {
-        let Some(field) = hash.get(name, effects) else { return NO_FIELD };
+    change_fields(call, fields, |hash, name, context| {
+        let Some(field) = hash.get(name, context) else { return NO_FIELD };
         if !condition.is_met(field.expiry_ms, at_ms) {
             return NOT_MET;
         }
-        set_field_expiry(hash, name, Some(at_ms), effects)
+        set_field_expiry(hash, name, Some(at_ms), context)
     })
 }
 
@@ -139,25 +139,25 @@ pub(super) fn set_field_expiry(
     hash: &mut Hash,
     name: &[u8],
     expiry_ms: Option<u64>,
-    effects: &Effects,
+    context: &ShardContext,
 ) -> i64 {
-    let Some(field) = hash.get(name, effects) else { return NO_FIELD };
-    if expiry_ms.is_some_and(|at| at <= effects.now_ms) {
-        hash.remove(name, effects);
+    let Some(field) = hash.get(name, context) else { return NO_FIELD };
+    if expiry_ms.is_some_and(|at| at <= context.now_ms) {
+        hash.remove(name, context);
         return DELETED;
     }
     let value = field.value.to_vec();
-    hash.put(EncodedField { name, value: &value, expiry_ms }, effects);
+    hash.put(EncodedField { name, value: &value, expiry_ms }, context);
     CHANGED
 }
 
 pub(super) fn hpersist(call: &mut Call<'_, '_>) -> Result<(), Error> {
     read(call.locks, call.database, call.key(1))?;
     let fields = parse_fields(call, 2, NOT_POSITIVE)?;
-    change_fields(call, fields, |hash, name, effects| match hash.get(name, effects) {
+    change_fields(call, fields, |hash, name, context| match hash.get(name, context) {
         None => NO_FIELD,
         Some(field) if field.expiry_ms.is_none() => NO_EXPIRY,
-        Some(_) => set_field_expiry(hash, name, None, effects),
+        Some(_) => set_field_expiry(hash, name, None, context),
     })
 }
 
@@ -165,13 +165,13 @@ pub(super) fn hpersist(call: &mut Call<'_, '_>) -> Result<(), Error> {
 fn change_fields(
     call: &mut Call<'_, '_>,
     fields: Range<usize>,
-    mut change_one: impl FnMut(&mut Hash, &[u8], &Effects) -> i64,
+    mut change_one: impl FnMut(&mut Hash, &[u8], &ShardContext) -> i64,
 ) -> Result<(), Error> {
     let arguments = call.arguments;
     let count = fields.len();
-    let replies = change(call, |hash, effects| {
+    let replies = change(call, |hash, context| {
         let replies: Vec<_> =
-            fields.map(|index| change_one(hash, &arguments[index], effects)).collect();
+            fields.map(|index| change_one(hash, &arguments[index], context)).collect();
         let is_changed = replies.iter().any(|&reply| reply > NOT_MET);
         if is_changed { ChangeEffect::Made(replies) } else { ChangeEffect::None(replies) }
     })?;
@@ -202,14 +202,14 @@ pub(super) fn hpexpiretime(call: &mut Call<'_, '_>) -> Result<(), Error> {
 fn time_left(call: &mut Call<'_, '_>, reply_of: fn(u64, u64) -> u64) -> Result<(), Error> {
     read(call.locks, call.database, call.key(1))?;
     let fields = parse_fields(call, 2, NOT_POSITIVE)?;
-    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
+    let (hash, context) = read(call.locks, call.database, call.key(1))?;
     call.reply.array(fields.len());
     for index in fields {
-        let field = hash.and_then(|hash| hash.get(&call.arguments[index], effects));
+        let field = hash.and_then(|hash| hash.get(&call.arguments[index], context));
         call.reply.integer(match field.map(|field| field.expiry_ms) {
             None => NO_FIELD,
             Some(None) => NO_EXPIRY,
-            Some(Some(at_ms)) => reply_of(at_ms, effects.now_ms) as i64,
+            Some(Some(at_ms)) => reply_of(at_ms, context.now_ms) as i64,
         });
     }
     Ok(())

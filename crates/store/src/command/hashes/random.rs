@@ -9,10 +9,10 @@ use crate::value::EncodedField;
 
 pub(super) fn hrandfield(call: &mut Call<'_, '_>) -> Result<(), Error> {
     if call.arguments.len() == 2 {
-        let (hash, effects) = read(call.locks, call.database, call.key(1))?;
+        let (hash, context) = read(call.locks, call.database, call.key(1))?;
         let mut chosen = None;
         if let Some(hash) = hash {
-            choose(hash, RandomCount::ONE, effects, |field| chosen = Some(field.name));
+            choose(hash, RandomCount::ONE, context, |field| chosen = Some(field.name));
         }
         call.reply.bulk_or_null(chosen);
         return Ok(());
@@ -26,14 +26,14 @@ pub(super) fn hrandfield(call: &mut Call<'_, '_>) -> Result<(), Error> {
         }
         count.check_for_pairs()?;
     }
-    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
+    let (hash, context) = read(call.locks, call.database, call.key(1))?;
     let mark = call.reply.begin();
     let mut written = 0;
     if let Some(hash) = hash {
         let (work, size) = (count.work(hash.work()), (hash.work(), hash.memory_bytes()));
-        call.limit.check_part(work, size)?;
+        call.work_limit.check_part(work, size)?;
         let reply = &mut call.reply;
-        choose(hash, count, effects, |field| written += write(field, has_values, reply));
+        choose(hash, count, context, |field| written += write(field, has_values, reply));
     }
     call.reply.end_array(mark, written);
     Ok(())

@@ -8,7 +8,7 @@ use crate::command::options::OptionArguments;
 use crate::command::work_estimate::WorkLimit;
 use crate::dispatch::wrong_arity;
 use crate::error::Error;
-use crate::keyspace::database::{ChangeEffect, Effects};
+use crate::keyspace::database::{ChangeEffect, ShardContext};
 use crate::resp::arguments::Arguments;
 use crate::resp::number::parse_i64;
 use crate::resp::reply_writer::Reply;
@@ -41,7 +41,7 @@ enum FieldsCondition {
 /// # Errors
 /// The work of copying the values of the given fields exceeds the limit.
 fn check_values(
-    (hash, effects): (Option<&Hash>, &Effects),
+    (hash, context): (Option<&Hash>, &ShardContext),
     arguments: Arguments<'_>,
     fields: std::ops::Range<usize>,
     limit: WorkLimit,
@@ -51,7 +51,7 @@ fn check_values(
     if limit.check_bytes(hash.memory_bytes()).is_ok() {
         return Ok(());
     }
-    let values = fields.filter_map(|index| hash.get(&arguments[index], effects));
+    let values = fields.filter_map(|index| hash.get(&arguments[index], context));
     limit.check_bytes(values.map(|field| field.value.len()).sum())
 }
 
@@ -60,12 +60,12 @@ fn write_values(
     hash: Option<&Hash>,
     call: (&mut Reply<'_>, Arguments<'_>),
     fields: std::ops::Range<usize>,
-    effects: &Effects,
+    context: &ShardContext,
 ) {
     let (reply, arguments) = call;
     reply.array(fields.len());
     for index in fields {
-        let field = hash.and_then(|hash| hash.get(&arguments[index], effects));
+        let field = hash.and_then(|hash| hash.get(&arguments[index], context));
         reply.bulk_or_null(field.map(|field| field.value));
     }
 }
@@ -73,18 +73,18 @@ fn write_values(
 pub(super) fn hgetdel(call: &mut Call<'_, '_>) -> Result<(), Error> {
     read(call.locks, call.database, call.key(1))?;
     let fields = parse_fields(call, 2, NOT_POSITIVE)?;
-    let (arguments, limit) = (call.arguments, call.limit);
-    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
-    check_values((hash, effects), arguments, fields.clone(), limit)?;
+    let (arguments, limit) = (call.arguments, call.work_limit);
+    let (hash, context) = read(call.locks, call.database, call.key(1))?;
+    check_values((hash, context), arguments, fields.clone(), limit)?;
     call.reply.array(fields.len());
     // A field that is named twice does not exist any more the second time.
     for index in fields {
         let name = &arguments[index];
-        let (hash, effects) = read(call.locks, call.database, call.key(1))?;
-        let field = hash.and_then(|hash| hash.get(name, effects));
+        let (hash, context) = read(call.locks, call.database, call.key(1))?;
+        let field = hash.and_then(|hash| hash.get(name, context));
         call.reply.bulk_or_null(field.map(|field| field.value));
         if field.is_some() {
-            change(call, |hash, effects| ChangeEffect::Made(hash.remove(name, effects)))?;
+            change(call, |hash, context| ChangeEffect::Made(hash.remove(name, context)))?;
         }
     }
     Ok(())
@@ -99,21 +99,21 @@ pub(super) fn hgetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
         _ => (NewExpiry::Unchanged, 2),
     };
     let fields = parse_fields(call, at, NOT_POSITIVE)?;
-    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
-    check_values((hash, effects), call.arguments, fields.clone(), call.limit)?;
-    write_values(hash, (&mut call.reply, call.arguments), fields.clone(), effects);
+    let (hash, context) = read(call.locks, call.database, call.key(1))?;
+    check_values((hash, context), call.arguments, fields.clone(), call.work_limit)?;
+    write_values(hash, (&mut call.reply, call.arguments), fields.clone(), context);
     let new_ms = match expiry {
         NewExpiry::Unchanged => return Ok(()),
         NewExpiry::Removed => None,
         NewExpiry::At(at_ms) => Some(at_ms),
     };
     let arguments = call.arguments;
-    change(call, |hash, effects| {
+    change(call, |hash, context| {
         let mut is_changed = false;
         for name in fields.map(|index| &arguments[index]) {
-            let old = hash.get(name, effects).map(|field| field.expiry_ms);
+            let old = hash.get(name, context).map(|field| field.expiry_ms);
             if old.is_some_and(|old_ms| old_ms != new_ms) {
-                set_field_expiry(hash, name, new_ms, effects);
+                set_field_expiry(hash, name, new_ms, context);
                 is_changed = true;
             }
         }
@@ -181,9 +181,9 @@ pub(super) fn hsetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (condition, expiry, pairs) = parse_hsetex(call)?;
     let arguments = call.arguments;
     let pairs = pairs.step_by(2).map(|index| (&arguments[index], &arguments[index + 1]));
-    let is_set = upsert(call, |hash, effects| {
+    let is_set = upsert(call, |hash, context| {
         let is_met = |hash: &Hash| {
-            let mut exist = pairs.clone().map(|(name, _)| hash.get(name, effects).is_some());
+            let mut exist = pairs.clone().map(|(name, _)| hash.get(name, context).is_some());
             match condition {
                 FieldsCondition::Always => true,
                 FieldsCondition::NoneExists => !exist.any(|exists| exists),
@@ -195,15 +195,15 @@ pub(super) fn hsetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
         }
         for (name, value) in pairs {
             let expiry_ms = match expiry {
-                NewExpiry::Unchanged => hash.get(name, effects).and_then(|it| it.expiry_ms),
+                NewExpiry::Unchanged => hash.get(name, context).and_then(|it| it.expiry_ms),
                 NewExpiry::Removed => None,
-                NewExpiry::At(at_ms) if at_ms <= effects.now_ms => {
-                    hash.remove(name, effects);
+                NewExpiry::At(at_ms) if at_ms <= context.now_ms => {
+                    hash.remove(name, context);
                     continue;
                 }
                 NewExpiry::At(at_ms) => Some(at_ms),
             };
-            hash.put(EncodedField { name, value, expiry_ms }, effects);
+            hash.put(EncodedField { name, value, expiry_ms }, context);
         }
         ChangeEffect::Made(true)
     })?;

@@ -7,7 +7,7 @@ use crate::command::ranges::parse_count;
 use crate::command::work_estimate::WorkLimit;
 use crate::dispatch::wrong_arity;
 use crate::error::{Error, WRONG_TYPE};
-use crate::keyspace::database::{ChangeEffect, Effects};
+use crate::keyspace::database::{ChangeEffect, ShardContext};
 use crate::keyspace::record::KeyRecord;
 use crate::resp::reply_writer::Reply;
 use crate::value::Collection;
@@ -19,7 +19,7 @@ fn pop_many(
     (end, count): (ListEnd, usize),
     limit: WorkLimit,
     reply: &mut Reply<'_>,
-    effects: &mut Effects,
+    context: &mut ShardContext,
 ) -> ChangeEffect<Result<(), Error>> {
     let len = list.len();
     let count = count.min(len);
@@ -40,7 +40,7 @@ fn pop_many(
             list.remove_range(len - count..len)
         }
     };
-    effects.discard_value(removed.into_value());
+    context.discard_value(removed.into_value());
     ChangeEffect::Made(Ok(()))
 }
 
@@ -51,11 +51,11 @@ pub(super) fn pop(call: &mut Call<'_, '_>, end: ListEnd) -> Result<(), Error> {
     }
     let key = call.key(1);
     let count = call.arguments.get(2).map(parse_count).transpose()?;
-    let (database, effects) = call.locks.database(call.database, key);
-    let (limit, reply) = (call.limit, &mut call.reply);
-    let popped = database.change_collection(key, effects, |list: &mut ListValue, effects| {
+    let (database, context) = call.locks.database(call.database, key);
+    let (limit, reply) = (call.work_limit, &mut call.reply);
+    let popped = database.change_collection(key, context, |list: &mut ListValue, context| {
         if let Some(count) = count {
-            return pop_many(list, (end, count), limit, reply, effects);
+            return pop_many(list, (end, count), limit, reply, context);
         }
         reply.bulk_or_null(list.peek(end));
         list.drop_end(end);
@@ -81,21 +81,21 @@ pub(super) fn move_element(
     to: ListEnd,
 ) -> Result<(), Error> {
     let (source, target) = (call.key(1), call.key(2));
-    let (database, effects) = call.locks.database(call.database, source);
-    let Some(list) = database.collection::<ListValue>(source, effects)? else {
+    let (database, context) = call.locks.database(call.database, source);
+    let Some(list) = database.collection::<ListValue>(source, context)? else {
         call.reply.null();
         return Ok(());
     };
     let element = list.peek(from).map(<[u8]>::to_vec).unwrap_or_default();
-    let (database, effects) = call.locks.database(call.database, target);
+    let (database, context) = call.locks.database(call.database, target);
     let is_list = |record: &KeyRecord| record.value().and_then(ListValue::of).is_some();
-    if !database.get(target, effects).is_none_or(is_list) {
+    if !database.get(target, context).is_none_or(is_list) {
         return Err(WRONG_TYPE);
     }
     let push = |list: &mut ListValue| list.push(to, &element);
     let is_same = source.bytes == target.bytes;
-    let (database, effects) = call.locks.database(call.database, source);
-    database.change_collection(source, effects, |list: &mut ListValue, _| {
+    let (database, context) = call.locks.database(call.database, source);
+    database.change_collection(source, context, |list: &mut ListValue, _| {
         list.drop_end(from);
         if is_same {
             push(list);
@@ -103,8 +103,8 @@ pub(super) fn move_element(
         ChangeEffect::Made(())
     })?;
     if !is_same {
-        let (database, effects) = call.locks.database(call.database, target);
-        database.upsert_collection(target, effects, |list: &mut ListValue, _| {
+        let (database, context) = call.locks.database(call.database, target);
+        database.upsert_collection(target, context, |list: &mut ListValue, _| {
             push(list);
             ChangeEffect::Made(())
         })?;

@@ -22,8 +22,8 @@ pub(super) fn remove(call: &mut Call<'_, '_>) -> Result<(), Error> {
         Ok(0) | Err(_) => usize::MAX,
         Ok(limit) => limit,
     };
-    let (database, effects) = call.locks.database(call.database, key);
-    let removed = database.change_collection(key, effects, |list: &mut ListValue, _| match list
+    let (database, context) = call.locks.database(call.database, key);
+    let removed = database.change_collection(key, context, |list: &mut ListValue, _| match list
         .remove_equal(end, element, limit)
     {
         0 => ChangeEffect::None(0),
@@ -104,8 +104,8 @@ impl PositionOptions {
 pub(super) fn positions(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let options = PositionOptions::parse(call)?;
     let (key, element) = (call.key(1), call.argument(2));
-    let (database, effects) = call.locks.database(call.database, key);
-    let list = database.collection::<ListValue>(key, effects)?;
+    let (database, context) = call.locks.database(call.database, key);
+    let list = database.collection::<ListValue>(key, context)?;
     let found = list.map(|list| options.find(list, element)).unwrap_or_default();
     match (options.count, found.first()) {
         (Some(_), _) => {

@@ -6,7 +6,7 @@ use crate::command::call::Call;
 use crate::command::options::OptionArguments;
 use crate::command::sets::{peek, read};
 use crate::error::{Error, SYNTAX};
-use crate::keyspace::database::Effects;
+use crate::keyspace::database::ShardContext;
 use crate::keyspace::record::KeyRecord;
 use crate::resp::number::parse_i64;
 use crate::value::Collection;
@@ -29,7 +29,7 @@ fn for_each_member(
     call: &mut Call<'_, '_>,
     operation: SetOperation,
     keys: Range<usize>,
-    mut visit: impl FnMut(Member<'_>, &Effects) -> bool,
+    mut visit: impl FnMut(Member<'_>, &ShardContext) -> bool,
 ) -> Result<(), Error> {
     // This loop counts the accesses, and removes keys that have expired.
     for index in keys.clone() {
@@ -37,13 +37,13 @@ fn for_each_member(
     }
     let Some(first) = keys.clone().next() else { return Ok(()) };
     let key = call.key(first);
-    let Some(effects) = call.locks.effects(key) else { return Ok(()) };
+    let Some(context) = call.locks.context(key) else { return Ok(()) };
     let sets = keys.map(|index| peek(call.locks, call.database, call.key(index), call.now_ms));
     let mut sets = sets.collect::<Result<Vec<Option<&Set>>, _>>()?;
     match operation {
         SetOperation::Union => {
             for set in sets.into_iter().flatten() {
-                if !set.members().all(|member| visit(member, effects)) {
+                if !set.members().all(|member| visit(member, context)) {
                     break;
                 }
             }
@@ -56,14 +56,14 @@ fn for_each_member(
             }
             let Some((Some(first), others)) = sets.split_first() else { return Ok(()) };
             for member in first.members() {
-                let is_in = |set: &Set| member.with_text(|text| set.contains(text, effects));
+                let is_in = |set: &Set| member.with_text(|text| set.contains(text, context));
                 let mut others = others.iter().flatten();
                 let is_result = if is_intersection {
                     others.all(|set| is_in(set))
                 } else {
                     !others.any(|set| is_in(set))
                 };
-                if is_result && !visit(member, effects) {
+                if is_result && !visit(member, context) {
                     break;
                 }
             }
@@ -79,8 +79,8 @@ fn result(
     keys: Range<usize>,
 ) -> Result<Set, Error> {
     let mut result = Set::default();
-    for_each_member(call, operation, keys, |member, effects| {
-        member.with_text(|text| result.insert(text, effects));
+    for_each_member(call, operation, keys, |member, context| {
+        member.with_text(|text| result.insert(text, context));
         true
     })?;
     Ok(result)
@@ -102,12 +102,12 @@ fn store(call: &mut Call<'_, '_>, operation: SetOperation) -> Result<(), Error> 
     let keys = 2..call.arguments.len();
     let result = result(call, operation, keys)?;
     let (key, len) = (call.key(1), result.len());
-    let (database, effects) = call.locks.database(call.database, key);
+    let (database, context) = call.locks.database(call.database, key);
     if len == 0 {
-        database.remove(key, effects);
+        database.remove(key, context);
     } else {
-        let access = effects.new_access();
-        database.put(key, KeyRecord::object(key.bytes, None, access, result.into_value()), effects);
+        let access = context.new_access();
+        database.put(key, KeyRecord::object(key.bytes, None, access, result.into_value()), context);
     }
     call.reply.size(len);
     Ok(())

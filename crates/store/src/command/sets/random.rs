@@ -14,11 +14,11 @@ pub(super) fn srandmember(call: &mut Call<'_, '_>) -> Result<(), Error> {
         return Err(SYNTAX);
     }
     let count = call.arguments.get(2).map(RandomCount::parse).transpose()?;
-    let (set, effects) = read(call.locks, call.database, call.key(1))?;
+    let (set, context) = read(call.locks, call.database, call.key(1))?;
     let reply = &mut call.reply;
     let Some(count) = count else {
         match set {
-            Some(set) => choose(set, RandomCount::ONE, effects, |member| member.write(reply)),
+            Some(set) => choose(set, RandomCount::ONE, context, |member| member.write(reply)),
             None => reply.null(),
         }
         return Ok(());
@@ -26,8 +26,8 @@ pub(super) fn srandmember(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let mark = reply.begin();
     let mut written = 0;
     if let Some(set) = set {
-        call.limit.check_part(count.work(set.len()), (set.len(), set.memory_bytes()))?;
-        choose(set, count, effects, |member| {
+        call.work_limit.check_part(count.work(set.len()), (set.len(), set.memory_bytes()))?;
+        choose(set, count, context, |member| {
             member.write(reply);
             written += 1;
         });
@@ -49,24 +49,24 @@ pub(super) fn spop(call: &mut Call<'_, '_>) -> Result<(), Error> {
         }
     };
     let (key, reply) = (call.key(1), &mut call.reply);
-    let (database, effects) = call.locks.database(call.database, key);
-    let (mark, limit) = (reply.begin(), call.limit);
-    let popped = database.change_collection(key, effects, |set: &mut Set, effects| {
+    let (database, context) = call.locks.database(call.database, key);
+    let (mark, limit) = (reply.begin(), call.work_limit);
+    let popped = database.change_collection(key, context, |set: &mut Set, context| {
         let mut popped: Vec<Box<[u8]>> = Vec::new();
         let chosen = RandomCount::Different(count.unwrap_or(1));
         let size = (set.len(), set.memory_bytes());
         if let Err(error) = limit.check_part(chosen.work(set.len()), size) {
             return ChangeEffect::None(Err(error));
         }
-        choose(set, chosen, effects, |member| {
+        choose(set, chosen, context, |member| {
             member.write(reply);
             popped.push(member.with_text(|text| text.into()));
         });
         if popped.len() == set.len() {
-            effects.discard_value(std::mem::take(set).into_value());
+            context.discard_value(std::mem::take(set).into_value());
         } else {
             popped.iter().for_each(|member| {
-                set.remove(member, effects);
+                set.remove(member, context);
             });
         }
         if popped.is_empty() {

@@ -69,7 +69,7 @@ impl<'v> Lookup<'v, '_> {
         let record = self.record(key)?;
         let Some(field) = field else { return record.bytes().map(Cow::Borrowed) };
         let hash = record.value().and_then(Hash::of)?;
-        let effects = self.locks.effects(key)?;
-        hash.get(field, effects).map(|field| Cow::Borrowed(field.value))
+        let context = self.locks.context(key)?;
+        hash.get(field, context).map(|field| Cow::Borrowed(field.value))
     }
 }

@@ -144,12 +144,12 @@ fn add_pairs(call: &mut Call<'_, '_>, options: AddOptions, first: usize) -> Resu
         return Err(NOT_A_FLOAT);
     }
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let result = database.upsert_collection(key, effects, |set: &mut SortedSet, effects| {
+    let (database, context) = call.locks.database(call.database, key);
+    let result = database.upsert_collection(key, context, |set: &mut SortedSet, context| {
         let mut result = Added::default();
         for (score, member) in pairs() {
             let pair = (score.unwrap_or_default(), member);
-            if let Err(error) = result.add(set, options, pair, effects.hasher) {
+            if let Err(error) = result.add(set, options, pair, context.hasher) {
                 return ChangeEffect::None(Err(error));
             }
         }
@@ -171,9 +171,9 @@ fn add_pairs(call: &mut Call<'_, '_>, options: AddOptions, first: usize) -> Resu
 /// `ZREM`
 pub(super) fn remove(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, members) = (call.key(1), call.arguments.from(2));
-    let (database, effects) = call.locks.database(call.database, key);
+    let (database, context) = call.locks.database(call.database, key);
     let removed =
-        database.change_collection(key, effects, |set: &mut SortedSet, _| {
+        database.change_collection(key, context, |set: &mut SortedSet, _| {
             match members.filter_map(|member| set.remove(member)).count() {
                 0 => ChangeEffect::None(0),
                 removed => ChangeEffect::Made(removed),

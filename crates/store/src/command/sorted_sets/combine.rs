@@ -218,9 +218,9 @@ fn weighted(score: f64, weight: f64) -> f64 {
 /// Returns the members of the value of a key.
 fn source<'l>(call: &'l mut Call<'_, '_>, index: usize) -> Result<MemberSource<'l>, Error> {
     let key = call.key(index);
-    let (database, effects) = call.locks.database(call.database, key);
-    let record = database.get(key, effects);
-    MemberSource::of(record, effects)
+    let (database, context) = call.locks.database(call.database, key);
+    let record = database.get(key, context);
+    MemberSource::of(record, context)
 }
 
 fn collect(source: MemberSource<'_>, weight: f64) -> Members {
@@ -246,10 +246,10 @@ fn store(call: &mut Call<'_, '_>, operation: CombineOperation) -> Result<(), Err
     let mut members = combination.members(call)?;
     members.sort_unstable_by(|left, right| compare((&left.0, left.1), (&right.0, right.1)));
     let target = call.key(1);
-    let (_, effects) = call.locks.database(call.database, target);
+    let (_, context) = call.locks.database(call.database, target);
     let mut set = SortedSet::default();
     for (member, score) in members {
-        set.set_score(&member, score, effects.hasher);
+        set.set_score(&member, score, context.hasher);
     }
     let count = set.len();
     put(call.locks, call.database, target, set);

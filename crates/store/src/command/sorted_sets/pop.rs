@@ -74,10 +74,10 @@ pub(super) fn pop(call: &mut Call<'_, '_>, order: Order) -> Result<(), Error> {
     }
     let key = call.key(1);
     let count = call.arguments.get(2).map(parse_count).transpose()?;
-    let (database, effects) = call.locks.database(call.database, key);
-    let (limit, reply) = (call.limit, &mut call.reply);
+    let (database, context) = call.locks.database(call.database, key);
+    let (limit, reply) = (call.work_limit, &mut call.reply);
     let popped =
-        database.change_collection(key, effects, |set: &mut SortedSet, _| match count {
+        database.change_collection(key, context, |set: &mut SortedSet, _| match count {
             None => pop_many(set, (order, 1), limit, reply, write_flat),
             Some(count) => pop_many(set, (order, count), limit, reply, |reply, members, count| {
                 write_members(reply, members, count, true);

@@ -6,7 +6,7 @@ use crate::command::call::Call;
 use crate::command::options::OptionArguments;
 use crate::command::ranges::parse_integer;
 use crate::error::{Error, SYNTAX};
-use crate::keyspace::database::{ChangeEffect, Effects};
+use crate::keyspace::database::{ChangeEffect, ShardContext};
 use crate::keyspace::key::Key;
 use crate::keyspace::record::KeyRecord;
 use crate::keyspace::shard_locks::Locks;
@@ -95,14 +95,14 @@ pub(super) fn of_kind(call: &mut Call<'_, '_>, kind: BoundKind, order: Order) ->
 
 fn write_range(call: &mut Call<'_, '_>, query: RangeQuery<'_>) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let Some(set) = database.collection::<SortedSet>(key, effects)? else {
+    let (database, context) = call.locks.database(call.database, key);
+    let Some(set) = database.collection::<SortedSet>(key, context)? else {
         call.reply.array(0);
         return Ok(());
     };
     let ranks = query.ranks(set);
     let count = ranks.len();
-    call.limit.check_part(count, (set.len(), set.memory_bytes()))?;
+    call.work_limit.check_part(count, (set.len(), set.memory_bytes()))?;
     match query.order {
         Order::Ascending => {
             write_members(&mut call.reply, set.range(ranks), count, query.with_scores);
@@ -118,13 +118,13 @@ fn write_range(call: &mut Call<'_, '_>, query: RangeQuery<'_>) -> Result<(), Err
 pub(super) fn store(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let query = RangeQuery::parse(call, 3, None, true)?;
     let (target, source) = (call.key(1), call.key(2));
-    let (database, effects) = call.locks.database(call.database, source);
+    let (database, context) = call.locks.database(call.database, source);
     let mut stored = SortedSet::default();
-    if let Some(set) = database.collection::<SortedSet>(source, effects)? {
+    if let Some(set) = database.collection::<SortedSet>(source, context)? {
         let ranks = query.ranks(set);
-        call.limit.check_part(ranks.len(), (set.len(), set.memory_bytes()))?;
+        call.work_limit.check_part(ranks.len(), (set.len(), set.memory_bytes()))?;
         for (member, score) in set.range(ranks) {
-            stored.set_score(member, score, effects.hasher);
+            stored.set_score(member, score, context.hasher);
         }
     }
     let count = stored.len();
@@ -135,21 +135,21 @@ pub(super) fn store(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 /// Stores a sorted set, and replaces any previous value. An empty set removes the key.
 pub(super) fn put(locks: &mut Locks<'_>, database: usize, key: Key<'_>, set: SortedSet) {
-    let (database, effects) = locks.database(database, key);
+    let (database, context) = locks.database(database, key);
     if set.is_empty() {
-        database.remove(key, effects);
+        database.remove(key, context);
         return;
     }
-    let access = effects.new_access();
-    database.put(key, KeyRecord::object(key.bytes, None, access, set.into_value()), effects);
+    let access = context.new_access();
+    database.put(key, KeyRecord::object(key.bytes, None, access, set.into_value()), context);
 }
 
 /// `ZCOUNT` and `ZLEXCOUNT`
 pub(super) fn count(call: &mut Call<'_, '_>, kind: BoundKind) -> Result<(), Error> {
     let bounds = Bounds::parse(kind, call.argument(2), call.argument(3))?;
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let set = database.collection::<SortedSet>(key, effects)?;
+    let (database, context) = call.locks.database(call.database, key);
+    let set = database.collection::<SortedSet>(key, context)?;
     call.reply.size(set.map_or(0, |set| bounds.ranks(set, Order::Ascending).len()));
     Ok(())
 }
@@ -158,9 +158,9 @@ pub(super) fn count(call: &mut Call<'_, '_>, kind: BoundKind) -> Result<(), Erro
 pub(super) fn remove(call: &mut Call<'_, '_>, kind: BoundKind) -> Result<(), Error> {
     let bounds = Bounds::parse(kind, call.argument(2), call.argument(3))?;
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let limit = call.limit;
-    let remove = |set: &mut SortedSet, _: &mut Effects| {
+    let (database, context) = call.locks.database(call.database, key);
+    let limit = call.work_limit;
+    let remove = |set: &mut SortedSet, _: &mut ShardContext| {
         let ranks = bounds.ranks(set, Order::Ascending);
         if let Err(error) = limit.check_part(ranks.len(), (set.len(), set.memory_bytes())) {
             return ChangeEffect::None(Err(error));
@@ -170,7 +170,7 @@ pub(super) fn remove(call: &mut Call<'_, '_>, kind: BoundKind) -> Result<(), Err
             removed => ChangeEffect::Made(Ok(removed)),
         }
     };
-    let removed = database.change_collection(key, effects, remove)?.transpose()?;
+    let removed = database.change_collection(key, context, remove)?.transpose()?;
     call.reply.size(removed.unwrap_or(0));
     Ok(())
 }

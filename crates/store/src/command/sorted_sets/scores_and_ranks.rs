@@ -8,14 +8,14 @@ use crate::command::call::Call;
 use crate::command::random_choice::RandomCount;
 use crate::dispatch::wrong_arity;
 use crate::error::{Error, SYNTAX};
-use crate::keyspace::database::Effects;
+use crate::keyspace::database::ShardContext;
 use crate::value::sorted_set::SortedSet;
 
 /// `ZSCORE`
 pub(super) fn score(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, member) = (call.key(1), call.argument(2));
-    let (database, effects) = call.locks.database(call.database, key);
-    let set = database.collection::<SortedSet>(key, effects)?;
+    let (database, context) = call.locks.database(call.database, key);
+    let set = database.collection::<SortedSet>(key, context)?;
     match set.and_then(|set| set.score(member)) {
         Some(score) => call.reply.double(score),
         None => call.reply.null(),
@@ -26,8 +26,8 @@ pub(super) fn score(call: &mut Call<'_, '_>) -> Result<(), Error> {
 /// `ZMSCORE`
 pub(super) fn scores(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, members) = (call.key(1), call.arguments.from(2));
-    let (database, effects) = call.locks.database(call.database, key);
-    let set = database.collection::<SortedSet>(key, effects)?;
+    let (database, context) = call.locks.database(call.database, key);
+    let set = database.collection::<SortedSet>(key, context)?;
     call.reply.array(members.len());
     for member in members {
         match set.and_then(|set| set.score(member)) {
@@ -41,8 +41,8 @@ pub(super) fn scores(call: &mut Call<'_, '_>) -> Result<(), Error> {
 /// `ZCARD`
 pub(super) fn cardinality(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let key = call.key(1);
-    let (database, effects) = call.locks.database(call.database, key);
-    let set = database.collection::<SortedSet>(key, effects)?;
+    let (database, context) = call.locks.database(call.database, key);
+    let set = database.collection::<SortedSet>(key, context)?;
     call.reply.size(set.map_or(0, SortedSet::len));
     Ok(())
 }
@@ -56,8 +56,8 @@ pub(super) fn rank(call: &mut Call<'_, '_>, order: Order) -> Result<(), Error> {
         Some(_) => return Err(SYNTAX),
     };
     let (key, member) = (call.key(1), call.argument(2));
-    let (database, effects) = call.locks.database(call.database, key);
-    let set = database.collection::<SortedSet>(key, effects)?;
+    let (database, context) = call.locks.database(call.database, key);
+    let set = database.collection::<SortedSet>(key, context)?;
     let Some((rank, score, len)) = set.and_then(|set| {
         let (rank, score) = set.rank(member)?;
         Some((rank, score, set.len()))
@@ -81,11 +81,11 @@ pub(super) fn rank(call: &mut Call<'_, '_>, order: Order) -> Result<(), Error> {
 
 /// Returns `count` different numbers below `len`, each set of them as likely as any other (R. W.
 /// Floyd's algorithm). `count` is at most `len`.
-fn distinct_ranks(len: usize, count: usize, effects: &mut Effects) -> Vec<usize> {
+fn distinct_ranks(len: usize, count: usize, context: &mut ShardContext) -> Vec<usize> {
     let mut chosen = HashSet::with_capacity(count);
     let mut ranks = Vec::with_capacity(count);
     for most in len - count..len {
-        let rank = random_rank(most + 1, effects);
+        let rank = random_rank(most + 1, context);
         let rank = if chosen.insert(rank) { rank } else { most };
         chosen.insert(rank);
         ranks.push(rank);
@@ -93,8 +93,8 @@ fn distinct_ranks(len: usize, count: usize, effects: &mut Effects) -> Vec<usize>
     ranks
 }
 
-fn random_rank(len: usize, effects: &mut Effects) -> usize {
-    (effects.random() % (len as u64).max(1)) as usize
+fn random_rank(len: usize, context: &mut ShardContext) -> usize {
+    (context.random() % (len as u64).max(1)) as usize
 }
 
 /// `ZRANDMEMBER`
@@ -112,8 +112,8 @@ pub(super) fn random(call: &mut Call<'_, '_>) -> Result<(), Error> {
     if let Some(count) = count.filter(|_| with_scores) {
         count.check_for_pairs()?;
     }
-    let (database, effects) = call.locks.database(call.database, key);
-    let Some(set) = database.collection::<SortedSet>(key, effects)? else {
+    let (database, context) = call.locks.database(call.database, key);
+    let Some(set) = database.collection::<SortedSet>(key, context)? else {
         if count.is_some() {
             call.reply.array(0);
         } else {
@@ -123,22 +123,22 @@ pub(super) fn random(call: &mut Call<'_, '_>) -> Result<(), Error> {
     };
     let len = set.len();
     let Some(count) = count else {
-        let member = set.range(random_rank(len, effects)..len).next();
+        let member = set.range(random_rank(len, context)..len).next();
         call.reply.bulk_or_null(member.map(|(member, _)| member));
         return Ok(());
     };
-    call.limit.check_part(count.work(len), (len, set.memory_bytes()))?;
+    call.work_limit.check_part(count.work(len), (len, set.memory_bytes()))?;
     match count {
         RandomCount::Different(count) if count >= len => {
             write_members(&mut call.reply, set.iter(), len, with_scores);
         }
         RandomCount::Different(count) => {
-            let ranks = distinct_ranks(len, count, effects).into_iter();
+            let ranks = distinct_ranks(len, count, context).into_iter();
             let members = ranks.filter_map(|rank| set.range(rank..len).next());
             write_members(&mut call.reply, members, count, with_scores);
         }
         RandomCount::Repeated(count) => {
-            let ranks = std::iter::repeat_with(|| random_rank(len, effects)).take(count);
+            let ranks = std::iter::repeat_with(|| random_rank(len, context)).take(count);
             let members = ranks.filter_map(|rank| set.range(rank..len).next());
             write_members(&mut call.reply, members, count, with_scores);
         }

@@ -19,7 +19,7 @@ const LENGTH_AND_INDICES: Error =
     Error::constant("ERR If you want both the length and indexes, please just use IDX.");
 
 pub(in crate::command) const COMMANDS: &[CommandSpec] = &[STRINGS
-    .row("lcs", -3, Flags::READ_ONLY, ("7.0.0", "Finds the longest common subsequence."), lcs)
+    .command("lcs", -3, Flags::READ_ONLY, ("7.0.0", "Finds the longest common subsequence."), lcs)
     .with_keys(KeyArguments::FIRST_TWO)];
 
 /// The options of `LCS`, which choose the form of the reply.
@@ -114,11 +114,11 @@ impl LcsTable {
 /// Returns the bytes of a string, which is empty if the key does not exist.
 fn text(call: &mut Call<'_, '_>, index: usize) -> Result<Vec<u8>, Error> {
     let key = call.key(index);
-    let (database, effects) = call.locks.database(call.database, key);
-    let record = database.get(key, effects);
+    let (database, context) = call.locks.database(call.database, key);
+    let record = database.get(key, context);
     let bytes = record.map(|record| KeyRecord::bytes(record).ok_or(NO_STRINGS)).transpose()?;
     let bytes = bytes.unwrap_or_default();
-    call.limit.check_bytes(bytes.len())?;
+    call.work_limit.check_bytes(bytes.len())?;
     Ok(bytes.to_vec())
 }
 
@@ -131,7 +131,7 @@ fn lcs(call: &mut Call<'_, '_>) -> Result<(), Error> {
         return Err(TOO_LARGE);
     }
     const CELLS_PER_ELEMENT: usize = 32;
-    call.limit.check(cells / CELLS_PER_ELEMENT)?;
+    call.work_limit.check(cells / CELLS_PER_ELEMENT)?;
     let table = LcsTable::new(&left, &right);
     let length = table.at(left.len(), right.len()) as usize;
     if options.only_length {

@@ -13,7 +13,7 @@ const NO_KEY_COUNT: Error = Error::constant("ERR invalid numkeys value");
 
 pub(in crate::command) const COMMANDS: &[CommandSpec] = &[
     STRINGS
-        .row(
+        .command(
             "msetex",
             -4,
             WRITE,
@@ -21,7 +21,7 @@ pub(in crate::command) const COMMANDS: &[CommandSpec] = &[
             msetex,
         )
         .with_keys(KeyArguments::Found(|arguments| Ok(pairs(arguments)?.collect()))),
-    STRINGS.row(
+    STRINGS.command(
         "delifeq",
         3,
         Flags::WRITE.and(Flags::FAST),
@@ -58,10 +58,10 @@ fn msetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
     }
     for index in pairs {
         let (key, value) = (call.key(index), call.argument(index + 1));
-        let (database, effects) = call.locks.database(call.database, key);
+        let (database, context) = call.locks.database(call.database, key);
         let current = database.peek(key, call.now_ms);
         let kept_ms = current.and_then(KeyRecord::expiry_ms).filter(|_| options.keeps_expiry);
-        put_or_remove(database, key, value, expiry_ms.or(kept_ms), effects);
+        put_or_remove(database, key, value, expiry_ms.or(kept_ms), context);
     }
     call.reply.integer(1);
     Ok(())
@@ -69,10 +69,10 @@ fn msetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
 
 fn delifeq(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let (key, value) = (call.key(1), call.argument(2));
-    let (database, effects) = call.locks.database(call.database, key);
-    let is_equal = database.string(key, effects)?.is_some_and(|bytes| bytes == value);
+    let (database, context) = call.locks.database(call.database, key);
+    let is_equal = database.string(key, context)?.is_some_and(|bytes| bytes == value);
     if is_equal {
-        database.remove(key, effects);
+        database.remove(key, context);
     }
     call.reply.integer(is_equal.into());
     Ok(())

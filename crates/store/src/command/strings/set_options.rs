@@ -102,7 +102,7 @@ impl<'a> SetOptions<'a> {
     }
 
     /// Returns whether there are no options.
-    pub(super) fn is_plain(&self) -> bool {
+    pub(super) fn has_no_options(&self) -> bool {
         let is_conditional = !matches!(self.condition, SetCondition::Always);
         !is_conditional && !self.expiry.is_given() && !self.returns_old && !self.keeps_expiry
     }

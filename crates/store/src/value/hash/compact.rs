@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::PreviousField;
 use crate::keyspace::allocation_size::allocated_bytes;
 use crate::prefetch::prefetch;
 use crate::value::hash_field_encoding::{
@@ -65,11 +66,13 @@ impl CompactFields {
         self.find(name).map(|(_, field)| field)
     }
 
-    /// Adds a field, or replaces the one of the same name. Returns the expiry of the replaced
-    /// field, if there was one.
-    pub(super) fn put(&mut self, field: EncodedField<'_>) -> Option<Option<u64>> {
-        let found = self.find(field.name).map(|(range, field)| (range, field.expiry_ms));
-        let (old, old_expiry_ms) = found.unzip();
+    /// Adds a field, or replaces the one of the same name. Returns the replaced field, if there was
+    /// one.
+    pub(super) fn put(&mut self, field: EncodedField<'_>) -> Option<PreviousField> {
+        let found = self.find(field.name);
+        let found =
+            found.map(|(range, field)| (range, PreviousField { expiry_ms: field.expiry_ms }));
+        let (old, replaced) = found.unzip();
         let is_there = old.is_some();
         if self.bytes.is_empty() {
             self.bytes.reserve_exact(HEAD_BYTES + encoded_bytes(field));
@@ -93,17 +96,17 @@ impl CompactFields {
             self.set_len(self.len() + 1);
         }
         self.note_expiry(field.expiry_ms);
-        old_expiry_ms
+        replaced
     }
 
-    /// Removes a field. Returns its expiry, or `None` if the field did not exist.
-    pub(super) fn remove(&mut self, name: &[u8]) -> Option<Option<u64>> {
+    /// Removes a field. Returns the removed field, or `None` if it did not exist.
+    pub(super) fn remove(&mut self, name: &[u8]) -> Option<PreviousField> {
         let (range, field) = self.find(name)?;
-        let expiry_ms = field.expiry_ms;
+        let removed = PreviousField { expiry_ms: field.expiry_ms };
         self.bytes.drain(range);
         self.set_len(self.len() - 1);
         self.shrink();
-        Some(expiry_ms)
+        Some(removed)
     }
 
     /// Removes the fields that have expired. Returns their number.

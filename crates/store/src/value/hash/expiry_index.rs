@@ -15,7 +15,16 @@ use crate::keyspace::allocation_size::allocated_bytes;
 const LEAF_FIELDS_MAX: usize = 512;
 
 /// The lower bound of a leaf: no field of the leaf has a lower pair of time and hash.
-type LeafBound = (u64, u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LeafBound {
+    pub(super) expiry_ms: u64,
+    pub(super) hash: u64,
+}
+
+impl LeafBound {
+    pub(super) const MIN: Self = Self { expiry_ms: 0, hash: 0 };
+    pub(super) const MAX: Self = Self { expiry_ms: u64::MAX, hash: u64::MAX };
+}
 
 /// The fields of a large hash that expire, in leaves ordered by time.
 #[derive(Debug, Default)]
@@ -45,12 +54,12 @@ fn bytes_of(leaf: &Vec<u64>) -> usize {
 impl ExpiryIndex {
     /// Returns a time before which no field expires, or `None` if no field expires at all.
     pub(super) fn earliest_ms(&self) -> Option<u64> {
-        self.leaves.first_key_value().map(|((at, _), _)| *at)
+        self.leaves.first_key_value().map(|(bound, _)| bound.expiry_ms)
     }
 
     /// Returns a lower bound for the expiry of the last field.
     pub(super) fn latest_bound_ms(&self) -> Option<u64> {
-        self.leaves.last_key_value().map(|((at, _), _)| *at)
+        self.leaves.last_key_value().map(|(bound, _)| bound.expiry_ms)
     }
 
     /// Returns the number of fields.
@@ -72,23 +81,24 @@ impl ExpiryIndex {
         let (bound, mut leaf) = match self.bound_of(expiry_ms, hash) {
             Some(bound) => (bound, self.take(bound)),
             // The field expires before all others, so it becomes the bound of the first leaf.
-            None => match self.leaves.first_key_value().map(|(bound, _)| *bound) {
-                Some(first) => ((expiry_ms, hash), self.take(first)),
-                None => ((expiry_ms, hash), Vec::new()),
-            },
+            None => {
+                let first = self.leaves.first_key_value().map(|(first, _)| *first);
+                let leaf = first.map(|first| self.take(first)).unwrap_or_default();
+                (LeafBound { expiry_ms, hash }, leaf)
+            }
         };
         if leaf.len() == leaf.capacity() {
             leaf.reserve_exact(leaf.len() / 8 + 4);
         }
         leaf.push(hash);
         if leaf.len() > LEAF_FIELDS_MAX {
-            let expiry_of = |field: &u64| Some((expiry_of(*field)?, *field));
-            let mut fields: Vec<_> = leaf.iter().filter_map(expiry_of).collect();
+            let bound_of = |&hash: &u64| Some(LeafBound { expiry_ms: expiry_of(hash)?, hash });
+            let mut fields: Vec<_> = leaf.iter().filter_map(bound_of).collect();
             fields.sort_unstable();
             let (lower, upper) = fields.split_at(fields.len() / 2);
             if let Some(&first) = upper.first().filter(|&&first| first > bound) {
-                self.add_leaf(first, upper.iter().map(|&(_, field)| field).collect());
-                leaf = lower.iter().map(|&(_, field)| field).collect();
+                self.add_leaf(first, upper.iter().map(|field| field.hash).collect());
+                leaf = lower.iter().map(|field| field.hash).collect();
             }
         }
         self.add_leaf(bound, leaf);
@@ -115,7 +125,7 @@ impl ExpiryIndex {
     /// Removes the first leaf and returns its fields, if some of them may have expired.
     pub(super) fn take_due_leaf(&mut self, now_ms: u64) -> Option<Vec<u64>> {
         let (&bound, _) = self.leaves.first_key_value()?;
-        (bound.0 <= now_ms).then(|| self.take(bound))
+        (bound.expiry_ms <= now_ms).then(|| self.take(bound))
     }
 
     /// Puts a leaf back that [`Self::take_due_leaf`] has removed, with a lower bound of its fields.
@@ -125,8 +135,15 @@ impl ExpiryIndex {
 
     /// Returns the number of fields that have expired. `expiry_of` returns the expiry of the field
     /// with a hash.
-    pub(super) fn expired(&self, now_ms: u64, expiry_of: impl Fn(u64) -> Option<u64>) -> usize {
-        let mut due = self.leaves.range(..=(now_ms, u64::MAX)).map(|(_, leaf)| leaf);
+    pub(super) fn expired_count(
+        &self,
+        now_ms: u64,
+        expiry_of: impl Fn(u64) -> Option<u64>,
+    ) -> usize {
+        let mut due = self
+            .leaves
+            .range(..=LeafBound { expiry_ms: now_ms, hash: u64::MAX })
+            .map(|(_, leaf)| leaf);
         // All leaves but the last one come before a leaf whose bound is not later than now, so all
         // their fields have expired.
         let Some(last) = due.next_back() else { return 0 };
@@ -136,7 +153,7 @@ impl ExpiryIndex {
 
     /// Returns the bound of the leaf that contains a field.
     fn bound_of(&self, expiry_ms: u64, hash: u64) -> Option<LeafBound> {
-        self.leaves.range(..=(expiry_ms, hash)).next_back().map(|(bound, _)| *bound)
+        self.leaves.range(..=LeafBound { expiry_ms, hash }).next_back().map(|(bound, _)| *bound)
     }
 
     fn take(&mut self, bound: LeafBound) -> Vec<u64> {
@@ -155,8 +172,7 @@ impl ExpiryIndex {
     /// Returns all fields, with the bound of their leaf and the one of the next leaf.
     #[cfg(test)]
     pub(super) fn all(&self) -> impl Iterator<Item = ((LeafBound, LeafBound), u64)> {
-        let last = (u64::MAX, u64::MAX);
-        let nexts = self.leaves.keys().copied().skip(1).chain([last]);
+        let nexts = self.leaves.keys().copied().skip(1).chain([LeafBound::MAX]);
         self.leaves.iter().zip(nexts).flat_map(|((&bound, leaf), next)| {
             leaf.iter().map(move |&field| ((bound, next), field))
         })

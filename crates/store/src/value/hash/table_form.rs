@@ -1,14 +1,15 @@
-//! The full form of a hash: a table of its fields.
+//! The table form of a hash, which large hashes have.
 
-use super::expiry_index::ExpiryIndex;
+use super::PreviousField;
+use super::expiry_index::{ExpiryIndex, LeafBound};
 use crate::keyspace::allocation_size::allocated_bytes;
 use crate::keyspace::key::KeyHasher;
 use crate::keyspace::segment_table::SegmentTable;
 use crate::value::hash_field_encoding::{EncodedField, decode_head};
 
-/// A large hash: a table of fields with an index of their expiry.
+/// The fields of a large hash: a table of fields, and an index of their expiry.
 #[derive(Clone, Debug)]
-pub(super) struct FullFields {
+pub(super) struct TableFields {
     hasher: KeyHasher,
     table: SegmentTable<FieldEntry>,
     expiries: ExpiryIndex,
@@ -16,7 +17,7 @@ pub(super) struct FullFields {
     entry_bytes: usize,
 }
 
-/// One field in its encoded form: its head, followed by its value.
+/// One encoded field: its head (name and expiry), then its value.
 #[derive(Clone, Debug)]
 pub(super) struct FieldEntry(Box<[u8]>);
 
@@ -37,8 +38,8 @@ impl FieldEntry {
         decode_head(&self.0).0
     }
 
-    /// Replaces the value and the expiry in place if the new ones have the same lengths. Returns
-    /// whether that was possible.
+    /// Replaces the value in place if the expiry is the same and the value has the same length.
+    /// Returns whether that was possible.
     fn replace_in_place(&mut self, field: EncodedField<'_>) -> bool {
         let (_, expiry_ms, head_bytes) = decode_head(&self.0);
         let value = &mut self.0[head_bytes..];
@@ -54,18 +55,19 @@ impl FieldEntry {
     }
 }
 
-/// Returns a function that finds the expiry of the field with a hash.
+/// Returns a function that looks up the expiry of a field by its hash. Of several fields with this
+/// hash, it finds one that expires.
 fn expiry_of(table: &SegmentTable<FieldEntry>, hasher: KeyHasher) -> impl Fn(u64) -> Option<u64> {
     move |hash| {
-        let is_it = |entry: &FieldEntry| {
+        let expires_and_has_hash = |entry: &FieldEntry| {
             let field = entry.field();
             field.expiry_ms.is_some() && hasher.hash(field.name) == hash
         };
-        table.find(hash, is_it)?.field().expiry_ms
+        table.find(hash, expires_and_has_hash)?.field().expiry_ms
     }
 }
 
-impl FullFields {
+impl TableFields {
     pub(super) fn new(hasher: KeyHasher) -> Self {
         let (table, expiries) = (SegmentTable::default(), ExpiryIndex::default());
         Self { hasher, table, expiries, entry_bytes: 0 }
@@ -79,7 +81,8 @@ impl FullFields {
         &self.table
     }
 
-    pub(super) fn hash_of(&self) -> impl Fn(&FieldEntry) -> u64 + use<> {
+    /// Returns the function that computes the hash of an entry.
+    pub(super) fn entry_hasher(&self) -> impl Fn(&FieldEntry) -> u64 + use<> {
         let hasher = self.hasher;
         move |entry| hasher.hash(entry.name())
     }
@@ -93,15 +96,16 @@ impl FullFields {
     }
 
     /// Returns the number of fields that have expired but were not removed yet.
-    pub(super) fn expired(&self, now_ms: u64) -> usize {
-        self.expiries.expired(now_ms, expiry_of(&self.table, self.hasher))
+    pub(super) fn expired_count(&self, now_ms: u64) -> usize {
+        self.expiries.expired_count(now_ms, expiry_of(&self.table, self.hasher))
     }
 
     /// Returns whether all fields have expired.
-    pub(super) fn have_expired(&self, now_ms: u64) -> bool {
-        // If the bound of the last leaf is later than now, some fields have not expired.
+    pub(super) fn have_all_expired(&self, now_ms: u64) -> bool {
+        // Cheap checks come first: no field of the last leaf of the index expires before the bound
+        // of the leaf, and fields that are not in the index never expire.
         let is_due = self.expiries.latest_bound_ms().is_some_and(|at| at <= now_ms);
-        is_due && self.expiries.len() >= self.len() && self.expired(now_ms) >= self.len()
+        is_due && self.expiries.len() >= self.len() && self.expired_count(now_ms) >= self.len()
     }
 
     pub(super) fn get(&self, name: &[u8]) -> Option<EncodedField<'_>> {
@@ -109,16 +113,16 @@ impl FullFields {
         Some(entry.field())
     }
 
-    /// Adds a field, or replaces the one of the same name. Returns the expiry of the replaced
-    /// field, if there was one.
-    pub(super) fn put(&mut self, field: EncodedField<'_>) -> Option<Option<u64>> {
+    /// Adds a field, or replaces the one of the same name. Returns the replaced field, if there was
+    /// one.
+    pub(super) fn put(&mut self, field: EncodedField<'_>) -> Option<PreviousField> {
         let hash = self.hasher.hash(field.name);
         let location = self.table.locate(hash, |entry| entry.name() == field.name);
-        let mut old = None;
+        let mut replaced = None;
         if let Some(entry) = location.and_then(|location| self.table.at_mut(location)) {
-            old = Some(entry.field().expiry_ms);
+            replaced = Some(PreviousField { expiry_ms: entry.field().expiry_ms });
             if entry.replace_in_place(field) {
-                return old;
+                return replaced;
             }
             self.entry_bytes -= entry.memory_bytes();
             *entry = FieldEntry::new(field);
@@ -126,10 +130,10 @@ impl FullFields {
         } else {
             let entry = FieldEntry::new(field);
             self.entry_bytes += entry.memory_bytes();
-            let hash_of = self.hash_of();
-            self.table.insert(hash, entry, hash_of);
+            let entry_hasher = self.entry_hasher();
+            self.table.insert(hash, entry, entry_hasher);
         }
-        let old_expiry_ms = old.flatten();
+        let old_expiry_ms = replaced.and_then(|field| field.expiry_ms);
         if old_expiry_ms != field.expiry_ms {
             if let Some(expiry_ms) = old_expiry_ms {
                 self.expiries.remove(expiry_ms, hash);
@@ -138,49 +142,49 @@ impl FullFields {
                 self.expiries.insert(expiry_ms, hash, expiry_of(&self.table, self.hasher));
             }
         }
-        old
+        replaced
     }
 
-    /// Removes a field. Returns its expiry, or `None` if the field did not exist.
-    pub(super) fn remove(&mut self, name: &[u8]) -> Option<Option<u64>> {
+    /// Removes a field. Returns the removed field, or `None` if it did not exist.
+    pub(super) fn remove(&mut self, name: &[u8]) -> Option<PreviousField> {
         let hash = self.hasher.hash(name);
-        let is_it = |entry: &FieldEntry| entry.name() == name;
-        let hash_of = self.hash_of();
-        let entry = self.table.remove(hash, is_it, hash_of)?;
+        let has_name = |entry: &FieldEntry| entry.name() == name;
+        let entry_hasher = self.entry_hasher();
+        let entry = self.table.remove(hash, has_name, entry_hasher)?;
         self.entry_bytes -= entry.memory_bytes();
         let expiry_ms = entry.field().expiry_ms;
         if let Some(expiry_ms) = expiry_ms {
             self.expiries.remove(expiry_ms, hash);
         }
-        Some(expiry_ms)
+        Some(PreviousField { expiry_ms })
     }
 
-    /// Examines about `count` fields that may have expired, and removes the expired ones. Returns
-    /// their number.
+    /// Examines at most `count` fields of leaves that are due, and removes the expired ones.
+    /// Returns the number of removed fields.
     pub(super) fn remove_expired(&mut self, now_ms: u64, count: usize) -> usize {
-        let (mut looked_at, mut removed) = (0, 0);
-        while looked_at < count
+        let (mut examined, mut removed) = (0, 0);
+        while examined < count
             && let Some(mut leaf) = self.expiries.take_due_leaf(now_ms)
         {
             // Fields of the leaf that have not expired, and the earliest expiry among them.
             let mut kept = Vec::new();
-            let mut bound = (u64::MAX, u64::MAX);
-            while looked_at < count
+            let mut bound = LeafBound::MAX;
+            while examined < count
                 && let Some(hash) = leaf.pop()
             {
-                looked_at += 1;
+                examined += 1;
                 let Some(expiry_ms) = expiry_of(&self.table, self.hasher)(hash) else { continue };
                 if expiry_ms <= now_ms {
-                    removed += usize::from(self.remove_due(hash, now_ms));
+                    removed += usize::from(self.remove_expired_field(hash, now_ms));
                 } else {
                     kept.push(hash);
-                    bound = bound.min((expiry_ms, hash));
+                    bound = bound.min(LeafBound { expiry_ms, hash });
                 }
             }
             if !leaf.is_empty() {
                 // The rest of the leaf was not examined and may have expired long ago, so its bound
                 // must be the lowest.
-                bound = (0, 0);
+                bound = LeafBound::MIN;
                 leaf.append(&mut kept);
                 kept = leaf;
             }
@@ -191,15 +195,16 @@ impl FullFields {
         removed
     }
 
-    /// Removes a field with this hash that has expired and was removed from the index.
-    fn remove_due(&mut self, hash: u64, now_ms: u64) -> bool {
+    /// Removes an expired field with this hash from the table. The caller has already taken it out
+    /// of the index. Returns whether there was such a field.
+    fn remove_expired_field(&mut self, hash: u64, now_ms: u64) -> bool {
         let hasher = self.hasher;
-        let is_it = |entry: &FieldEntry| {
+        let has_expired = |entry: &FieldEntry| {
             let field = entry.field();
             field.has_expired(now_ms) && hasher.hash(field.name) == hash
         };
-        let hash_of = self.hash_of();
-        let removed = self.table.remove(hash, is_it, hash_of);
+        let entry_hasher = self.entry_hasher();
+        let removed = self.table.remove(hash, has_expired, entry_hasher);
         self.entry_bytes -= removed.as_ref().map_or(0, FieldEntry::memory_bytes);
         removed.is_some()
     }
