@@ -245,9 +245,9 @@ impl Workshop {
         self.pinion.with_file_name("pinion-h3load")
     }
 
-    /// Returns the path of the client of HTTP/1.1 over TLS at a fixed rate.
-    pub(crate) fn tlsload(&self) -> PathBuf {
-        self.pinion.with_file_name("pinion-tlsload")
+    /// Returns the path of the client of HTTP/1.1 at a fixed rate.
+    pub(crate) fn rateload(&self) -> PathBuf {
+        self.pinion.with_file_name("pinion-rateload")
     }
 
     /// Returns the path of the program of the attackers.

@@ -7,7 +7,6 @@ use super::h2load::{self, Streams};
 use super::h3load;
 use super::load_generators::{Job, Measured};
 use super::measured_server::Server;
-use super::open_loop::{self, OpenLoop};
 use super::scenario::PINION;
 use super::tls_scenarios::PAGE;
 use super::wrk::{self, Pattern};
@@ -114,7 +113,6 @@ impl Way {
         let url = self.url(server);
         let each = rate / f64::from(self.connections());
         match self {
-            Self::Http1 => http1(server, rate),
             Self::Http2 => h2load::run(&Streams {
                 connections: self.connections(),
                 streams: self.streams(),
@@ -124,31 +122,18 @@ impl Way {
                 times: shop.file("h2load.log"),
                 rate: Some(each),
             }),
-            Self::Tls | Self::Http3 => h3load::run(&self.h3load(shop, url, SECONDS, Some(each))),
+            Self::Http1 | Self::Tls | Self::Http3 => {
+                h3load::run(&self.h3load(shop, url, SECONDS, Some(each)))
+            }
         }
     }
 
     fn h3load(self, shop: &Workshop, url: String, seconds: u32, rate: Option<f64>) -> h3load::Load {
         let (connections, streams) = (self.connections(), self.streams());
-        let program = if self == Self::Tls { shop.tlsload() } else { shop.h3load() };
+        let program = if self == Self::Http3 { shop.h3load() } else { shop.rateload() };
         let body_bytes = None;
         h3load::Load { program, connections, streams, seconds, url, body_bytes, rate }
     }
-}
-
-fn http1(server: &Server, rate: f64) -> Result<Measured> {
-    let address = server.address();
-    let request = format!("GET {PAGE} HTTP/1.1\r\nHost: {address}\r\n\r\n").into_bytes();
-    let (connections, seconds) = (Way::Http1.connections() as usize, f64::from(SECONDS));
-    let load = OpenLoop { address, request: &request, connections, rate, seconds };
-    let latencies = open_loop::run(&load)?;
-    Ok(Measured {
-        requests: latencies.requests as u64,
-        p50: latencies.p50 as u64,
-        p99: latencies.p99 as u64,
-        p999: latencies.p999 as u64,
-        ..Measured::default()
-    })
 }
 
 /// The result of one load.

@@ -1,5 +1,5 @@
 //! The load generators of `bench/h3load`: HTTP/3, of which those of distributions know nothing, and
-//! HTTP/1.1 over TLS at a fixed rate.
+//! HTTP/1.1 at a fixed rate.
 
 use super::cpu_time;
 use super::load_generators::Measured;

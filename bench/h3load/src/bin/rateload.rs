@@ -1,6 +1,6 @@
-//! Load over HTTP/1.1 with TLS at a fixed rate, whatever the server does (an open loop): each
-//! request has a due time from which its latency counts, so a stalled server does not get fewer
-//! requests. The counts are printed as one line of JSON; times are microseconds.
+//! Load over HTTP/1.1, plain or with TLS, at a fixed rate, whatever the server does (an open loop):
+//! each request has a due time from which its latency counts, so a stalled server does not get
+//! fewer requests. The counts are printed as one line of JSON; times are microseconds.
 //!
 //! The requests are all the same, and so are the lengths of the responses. The connections take
 //! turns, so that requests are due at even distances. One thread sends and receives without ever
@@ -14,24 +14,26 @@ mod crypto;
 mod tally;
 
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use tally::Tally;
 
 const USAGE: &str = "\
-usage: pinion-tlsload [OPTIONS] https://ADDRESS:PORT/PATH
+usage: pinion-rateload [OPTIONS] http[s]://ADDRESS:PORT/PATH
   -c N            connections [10]
   -d SECONDS      how long requests are sent [2]
   --rps N         requests of a connection in a second [100]";
 
 /// The time limit of the last responses.
 const GRACE: Duration = Duration::from_secs(5);
+/// Most bytes of one read: a record of TLS.
+const READ_BYTES: usize = 1 << 14;
 
 /// The options of the command line.
 #[derive(Debug, PartialEq)]
@@ -40,6 +42,7 @@ struct Options {
     seconds: f64,
     /// Requests of a connection in a second.
     rate: f64,
+    is_encrypted: bool,
     server: SocketAddr,
     path: String,
 }
@@ -71,20 +74,60 @@ impl Options {
                 .with_context(|| format!("{word} needs a number\n{USAGE}"))?;
         }
         let url = url.context(USAGE)?;
-        let (server, path) = url
-            .strip_prefix("https://")
-            .and_then(|rest| rest.split_once('/'))
-            .with_context(|| format!("{url}\n{USAGE}"))?;
+        let (scheme, rest) = url.split_once("://").with_context(|| format!("{url}\n{USAGE}"))?;
+        let is_encrypted = match scheme {
+            "http" => false,
+            "https" => true,
+            _ => bail!("{url}\n{USAGE}"),
+        };
+        let (server, path) = rest.split_once('/').with_context(|| format!("{url}\n{USAGE}"))?;
         let server = server.parse().with_context(|| format!("{url}\n{USAGE}"))?;
         let path = format!("/{path}");
-        Ok(Self { connections: connections as usize, seconds, rate, server, path })
+        let connections = connections as usize;
+        Ok(Self { connections, seconds, rate, is_encrypted, server, path })
+    }
+}
+
+/// The bytes of a connection, plain or encrypted.
+enum Transport {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Transport {
+    fn connect(server: SocketAddr, config: Option<&Arc<ClientConfig>>) -> Result<Self> {
+        let socket = TcpStream::connect(server)?;
+        socket.set_nodelay(true)?;
+        let Some(config) = config else { return Ok(Self::Plain(socket)) };
+        let tls = ClientConnection::new(Arc::clone(config), ServerName::from(server.ip()))?;
+        Ok(Self::Tls(Box::new(StreamOwned::new(tls, socket))))
+    }
+
+    fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(stream) => &stream.sock,
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.write_all(bytes),
+            Self::Tls(stream) => stream.write_all(bytes),
+        }
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.read(bytes),
+            Self::Tls(stream) => stream.read(bytes),
+        }
     }
 }
 
 /// A connection with the due times of its requests that have no response yet.
 struct Connection {
-    socket: TcpStream,
-    tls: ClientConnection,
+    transport: Transport,
     due: VecDeque<Instant>,
     /// The bytes of responses that have not been counted yet.
     received_bytes: usize,
@@ -94,57 +137,43 @@ impl Connection {
     /// Opens a connection and gets one response, whose length it returns as well.
     fn open(
         server: SocketAddr,
-        config: &Arc<ClientConfig>,
+        config: Option<&Arc<ClientConfig>>,
         request: &[u8],
     ) -> Result<(Self, usize)> {
-        let mut socket = TcpStream::connect(server)?;
-        socket.set_nodelay(true)?;
-        let mut tls = ClientConnection::new(Arc::clone(config), ServerName::from(server.ip()))?;
-        let mut stream = rustls::Stream::new(&mut tls, &mut socket);
-        stream.write_all(request)?;
+        let mut transport = Transport::connect(server, config)?;
+        transport.write_all(request)?;
         let (mut response, mut length) = (Vec::new(), None);
         while length.is_none_or(|length| response.len() < length) {
-            let mut bytes = [0; 1 << 14];
-            let count = stream.read(&mut bytes)?;
+            let mut bytes = [0; READ_BYTES];
+            let count = transport.read(&mut bytes)?;
             ensure!(count > 0, "{server} has closed the connection");
             response.extend_from_slice(&bytes[..count]);
             length = response_length(&response);
         }
-        let response_bytes = response.len();
-        socket.set_nonblocking(true)?;
-        Ok((Self { socket, tls, due: VecDeque::new(), received_bytes: 0 }, response_bytes))
+        transport.socket().set_nonblocking(true)?;
+        Ok((Self { transport, due: VecDeque::new(), received_bytes: 0 }, response.len()))
     }
 
+    /// Sends a request that is due at this time.
     fn send(&mut self, request: &[u8], due: Instant) -> Result<()> {
         self.due.push_back(due);
-        self.tls.writer().write_all(request)?;
-        while self.tls.wants_write() {
-            self.tls.write_tls(&mut self.socket)?;
-        }
-        Ok(())
+        Ok(self.transport.write_all(request)?)
     }
 
-    /// Reads the available bytes.
+    /// Reads the available bytes, and counts the responses that are complete.
     fn receive(&mut self, response_bytes: usize, tally: &mut Tally) -> Result<()> {
-        match self.tls.read_tls(&mut self.socket) {
+        match self.transport.read(&mut [0; READ_BYTES]) {
             Ok(0) => bail!("the server has closed a connection"),
-            Ok(_) => {}
+            Ok(count) => {
+                self.received_bytes += count;
+                tally.received_bytes += count as u64;
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        let available = self.tls.process_new_packets()?.plaintext_bytes_to_read();
-        let mut content = [0; 1 << 14];
-        let mut left = available;
-        while left > 0 {
-            let length = left.min(content.len());
-            self.tls.reader().read_exact(&mut content[..length])?;
-            left -= length;
-        }
-        self.received_bytes += available;
-        tally.received_bytes += available as u64;
         while self.received_bytes >= response_bytes {
             self.received_bytes -= response_bytes;
-            let due = self.due.pop_front().context("a response that nobody asked for")?;
+            let due = self.due.pop_front().context("a response to no request")?;
             tally.answered(due, Instant::now(), response_bytes as u64);
         }
         Ok(())
@@ -163,10 +192,11 @@ fn response_length(response: &[u8]) -> Option<usize> {
 fn run(options: &Options) -> Result<(Tally, Duration)> {
     let Options { server, connections: number, .. } = *options;
     let request = format!("GET {} HTTP/1.1\r\nHost: {server}\r\n\r\n", options.path).into_bytes();
-    let config = Arc::new(crypto::config(b"http/1.1")?);
+    let config = options.is_encrypted.then(|| crypto::config(b"http/1.1")).transpose()?;
+    let config = config.map(Arc::new);
     let (mut connections, mut response_bytes) = (Vec::new(), 0);
     for _ in 0..number {
-        let (connection, bytes) = Connection::open(server, &config, &request)?;
+        let (connection, bytes) = Connection::open(server, config.as_ref(), &request)?;
         response_bytes = bytes;
         connections.push(connection);
     }
@@ -205,9 +235,16 @@ mod tests {
     #[test]
     fn a_line_of_options() {
         let options = parse("-c 3 -d 4 --rps 2.5 https://127.0.0.1:7/a/b").unwrap();
-        let server = "127.0.0.1:7".parse().unwrap();
-        let path = "/a/b".to_owned();
-        assert_eq!(options, Options { connections: 3, seconds: 4.0, rate: 2.5, server, path });
+        let expected = Options {
+            connections: 3,
+            seconds: 4.0,
+            rate: 2.5,
+            is_encrypted: true,
+            server: "127.0.0.1:7".parse().unwrap(),
+            path: "/a/b".to_owned(),
+        };
+        assert_eq!(options, expected);
+        assert!(!parse("http://127.0.0.1:7/").unwrap().is_encrypted);
     }
 
     #[test]
@@ -219,7 +256,14 @@ mod tests {
 
     #[test]
     fn an_unknown_option_is_refused() {
-        for line in ["-c", "-c x https://127.0.0.1:7/", "--what", "http://127.0.0.1:7/", "-c 0 x"] {
+        for line in [
+            "-c",
+            "-c x https://127.0.0.1:7/",
+            "--what",
+            "ftp://127.0.0.1:7/",
+            "http://a/",
+            "-c 0 x",
+        ] {
             assert!(parse(line).is_err(), "{line}");
         }
     }
