@@ -207,7 +207,7 @@ pub struct FileHeader {
     /// Length of the whole file.
     pub total_bytes: U64,
     /// xxh3-64 of the header page with these 8 bytes zero.
-    pub check: U64,
+    pub checksum: U64,
     /// Zero.
     pub reserved: [u8; 96],
 }
@@ -249,7 +249,7 @@ pub struct IndexHeader {
     /// Zero.
     pub reserved: [u8; 16],
     /// xxh3-64 of the 56 bytes before it, seeded with the header's file offset.
-    pub check: U64,
+    pub checksum: U64,
 }
 
 /// One cache line of the index.
@@ -260,7 +260,7 @@ pub struct Bucket {
     /// offset ÷ 8.
     pub slots: [U64; BUCKET_SLOTS],
     /// xxh3-64 of the 56 bytes before it, seeded with the bucket's file offset.
-    pub check: U64,
+    pub checksum: U64,
 }
 
 /// The first 32 bytes of a record. Path, target and zeros up to a multiple of 8 follow, then the
@@ -269,7 +269,7 @@ pub struct Bucket {
 #[repr(C)]
 pub struct RecordHeader {
     /// Low 32 bits of xxh3-64 over the record from byte 8 on, seeded with its file offset.
-    pub check: U32,
+    pub checksum: U32,
     /// Length of the whole record, a multiple of 8. It says how much is hashed, and is thereby
     /// part of the check; hashing from a multiple of 8 on is faster.
     pub bytes: U32,
@@ -358,7 +358,7 @@ pub struct ExternalRow {
     /// Zero.
     pub reserved: [u8; 8],
     /// xxh3-64 of the 24 bytes before it, seeded with the row's file offset.
-    pub check: U64,
+    pub checksum: U64,
 }
 
 /// One stored body. The rows rise by offset and do not overlap; bytes of the bodies section that

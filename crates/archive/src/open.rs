@@ -183,9 +183,9 @@ pub(crate) fn header_page(bytes: &[u8]) -> Result<[u8; HEADER_PAGE_BYTES], OpenE
     if version != FORMAT_VERSION {
         return Err(OpenError::Version { found: version });
     }
-    let check = header.check.get();
-    header.check.set(0);
-    if xxh3_64(&page) != check {
+    let checksum = header.checksum.get();
+    header.checksum.set(0);
+    if xxh3_64(&page) != checksum {
         return Err(OpenError::HeaderCheck);
     }
     Ok(page)
@@ -347,7 +347,7 @@ fn index_span(bytes: &[u8], known: &KnownSections) -> Result<IndexSpan, OpenErro
     let content = slice(bytes, section.offset, section.bytes).ok_or(length)?;
     let (header, _) = IndexHeader::read_from_prefix(content).map_err(|_| length)?;
     let damage = |fault| Damage { part: ArchivePart::IndexHeader, offset: section.offset, fault };
-    if index_hash::header_check(&header, section.offset) != header.check.get() {
+    if index_hash::header_checksum(&header, section.offset) != header.checksum.get() {
         return Err(damage(Fault::Check).into());
     }
     if header.reserved != [0; 16] || header.flags.get() & !INDEX_FLAGS != 0 {

@@ -5,7 +5,7 @@ use std::io::{Seek, Write};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::damage::Fault;
-use crate::entry::{Entry, record_check};
+use crate::entry::{Entry, record_checksum};
 use crate::layout::{
     MODIFIED_NONE, PLACE_BODIES, PLACE_EXTERNAL, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY,
     RECORD_RULES_FIRST, RecordHeader, RepresentationRow, SHARED_NONE, SectionKind,
@@ -168,7 +168,7 @@ fn encode(
         + text_bytes
         + size_of::<RepresentationRow>() * entry.representations.len();
     let header = RecordHeader {
-        check: 0.into(),
+        checksum: 0.into(),
         bytes: (length as u32).into(),
         kind: entry.kind.number(),
         flags: flags(entry),
@@ -225,9 +225,9 @@ fn seal(records: &mut [u8], start: u64) -> Result<(), WriteError> {
         let Some(record) = records.get_mut(at..at + length) else {
             return Err(WriteError::TooLarge);
         };
-        let check = record_check(record, start + at as u64);
+        let checksum = record_checksum(record, start + at as u64);
         if let Some(field) = record.first_chunk_mut::<4>() {
-            *field = check.to_le_bytes();
+            *field = checksum.to_le_bytes();
         }
         at += length;
     }

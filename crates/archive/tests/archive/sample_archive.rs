@@ -249,7 +249,7 @@ pub(crate) fn rules_of(archive: &Archive<'_>) -> Vec<String> {
 }
 
 /// The description of one key in an archive, without borrowed data.
-pub(crate) type Said = Result<Option<Description>, Damage>;
+pub(crate) type LookupResult = Result<Option<Description>, Damage>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Description {
@@ -271,7 +271,7 @@ pub(crate) struct Form {
     pub(crate) place: BodyLocation,
 }
 
-pub(crate) fn look_up(archive: &Archive<'_>, key: &[u8]) -> Said {
+pub(crate) fn look_up(archive: &Archive<'_>, key: &[u8]) -> LookupResult {
     let mut scratch = Scratch::new();
     match archive.find(key, &mut scratch)? {
         Some(entry) => describe(archive, &entry).map(Some),
@@ -279,7 +279,7 @@ pub(crate) fn look_up(archive: &Archive<'_>, key: &[u8]) -> Said {
     }
 }
 
-pub(crate) fn look_up_fallback(archive: &Archive<'_>, path: &[u8]) -> Said {
+pub(crate) fn look_up_fallback(archive: &Archive<'_>, path: &[u8]) -> LookupResult {
     let mut scratch = Scratch::new();
     archive.load_fallback(path, &mut scratch)?;
     scratch.entry().map(|entry| describe(archive, &entry)).transpose()
@@ -310,8 +310,8 @@ pub(crate) fn describe(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<Descr
 
 /// Describes every key of an archive of [`site`], a path without an entry, and paths that get a
 /// fallback page.
-pub(crate) fn everything(archive: &Archive<'_>) -> Vec<Said> {
-    let mut said: Vec<Said> = KEYS.iter().map(|key| look_up(archive, key)).collect();
+pub(crate) fn everything(archive: &Archive<'_>) -> Vec<LookupResult> {
+    let mut said: Vec<LookupResult> = KEYS.iter().map(|key| look_up(archive, key)).collect();
     said.push(look_up(archive, b"/nothing"));
     said.push(look_up_fallback(archive, b"/nothing"));
     said.push(look_up_fallback(archive, b"/docs/nothing/at/all"));
@@ -321,7 +321,7 @@ pub(crate) fn everything(archive: &Archive<'_>) -> Vec<Said> {
     said
 }
 
-pub(crate) fn everything_in(layout: &Layout, bytes: &[u8]) -> Vec<Said> {
+pub(crate) fn everything_in(layout: &Layout, bytes: &[u8]) -> Vec<LookupResult> {
     everything(&layout.view(bytes))
 }
 

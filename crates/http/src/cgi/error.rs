@@ -23,20 +23,20 @@ pub enum CgiError {
         max: usize,
     },
     /// The head has a control byte: the program wrote binary data without a head.
-    ControlByte,
+    ControlByteInHead,
     /// A line of the head is no field line (RFC 3875 §6.3).
-    FieldLine,
+    MalformedFieldLine,
     /// A field came twice that may come once (RFC 3875 §6.3).
     RepeatedField {
         /// The name of the field in the usual spelling.
         name: &'static str,
     },
     /// `Status` is no code from 200 to 999 with an optional reason phrase (RFC 3875 §6.3.3).
-    Status,
+    InvalidStatus,
     /// `Location` is empty, or a path to which no request can be made (RFC 3875 §6.3.2).
-    Location,
+    InvalidLocation,
     /// `Content-Length` is no decimal number (RFC 9110 §8.6).
-    ContentLength,
+    InvalidContentLength,
     /// The output is longer than `Content-Length` announced.
     ContentTooLong,
     /// The output is shorter than `Content-Length` announced.
@@ -46,7 +46,7 @@ pub enum CgiError {
     },
     /// The output broke off: the connection was reset, or a time was over. How much is missing is
     /// not known.
-    ContentIncomplete,
+    OutputAborted,
     /// More content than the limit.
     ContentTooLarge {
         /// The limit, [`ResponseLimits::content_bytes`](crate::h1::client::limits::ResponseLimits).
@@ -66,14 +66,14 @@ impl fmt::Display for CgiError {
             Self::TooManyFields { max } => {
                 return write!(f, "the response has more than {max} fields");
             }
-            Self::ControlByte => "the response's head has a control character",
-            Self::FieldLine => "the response has a malformed field line",
+            Self::ControlByteInHead => "the response's head has a control character",
+            Self::MalformedFieldLine => "the response has a malformed field line",
             Self::RepeatedField { name } => {
                 return write!(f, "the response has more than one {name}");
             }
-            Self::Status => "the response's Status is no status code",
-            Self::Location => "the response's Location is malformed",
-            Self::ContentLength => "the response's Content-Length is malformed",
+            Self::InvalidStatus => "the response's Status is no status code",
+            Self::InvalidLocation => "the response's Location is malformed",
+            Self::InvalidContentLength => "the response's Content-Length is malformed",
             Self::ContentTooLong => "the response's content is longer than its Content-Length",
             Self::ContentTooShort { missing_bytes } => {
                 return write!(
@@ -82,7 +82,7 @@ impl fmt::Display for CgiError {
                      Content-Length"
                 );
             }
-            Self::ContentIncomplete => "the output broke off within the response's content",
+            Self::OutputAborted => "the output broke off within the response's content",
             Self::ContentTooLarge { max_bytes } => {
                 return write!(f, "the response's content is longer than {max_bytes} bytes");
             }
