@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use pinion_archive::{Digest, WriteError};
 use pinion_kawipiko::{Archive, Damage, OpenError};
 
-use crate::build_file::published;
+use crate::build_file::write_and_rename;
 use crate::error::BuildError;
 use crate::options::Options;
 use crate::progress::Progress;
@@ -105,6 +105,6 @@ pub fn import_file(
     let archive = Archive::open(cdb)?;
     let plan = archive_plan::plan(&archive)?;
     let write = |file: &File, _: &Path| write_archive::write(plan, options, file, progress);
-    let (imported, _) = published(out, options.force, write)?;
+    let (imported, _) = write_and_rename(out, options.force, write)?;
     Ok(Imported { elapsed: begin.elapsed(), ..imported })
 }

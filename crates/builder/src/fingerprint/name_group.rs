@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::word_or_hash::{Look, look};
+use super::word_or_hash::{PartKind, classify};
 
 /// The characters of a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,15 +71,15 @@ impl Alphabet {
 impl<'a> FileGroup<'a> {
     /// Adds a file. A source map is no further evidence.
     pub(super) fn add(&mut self, file: u32, part: &'a [u8], alphabet: Alphabet, is_map: bool) {
-        let (look, count) = (look(part, alphabet), usize::from(!is_map));
-        if look == Look::Word {
+        let (look, count) = (classify(part, alphabet), usize::from(!is_map));
+        if look == PartKind::Word {
             self.words += count;
             return;
         }
         self.files.push(file);
         self.counted += count;
         match look {
-            Look::Random if !is_map => {
+            PartKind::Random if !is_map => {
                 self.parts.insert(part);
             }
             _ => self.plain += count,

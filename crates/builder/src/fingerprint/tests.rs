@@ -5,7 +5,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use super::name_group::Alphabet;
-use super::word_or_hash::{Look, look};
+use super::word_or_hash::{PartKind, classify};
 use super::*;
 use crate::media_type::by_extension;
 
@@ -229,10 +229,10 @@ fn few_random_hashes_are_words_or_no_evidence() {
         let mut looks = [0; 2];
         for _ in 0..COUNT {
             let hash = hash.new_tree(&mut runner).expect("a hash").current();
-            match look(hash.as_bytes(), alphabet) {
-                Look::Word => looks[0] += 1,
-                Look::Plain => looks[1] += 1,
-                Look::Random => {}
+            match classify(hash.as_bytes(), alphabet) {
+                PartKind::Word => looks[0] += 1,
+                PartKind::Ambiguous => looks[1] += 1,
+                PartKind::Random => {}
             }
         }
         let [words, plain] = looks.map(|count| count as f64 / COUNT as f64);
@@ -251,11 +251,11 @@ proptest! {
         ),
         turn in 0usize..24,
     ) {
-        let of_look = |wanted: Look| {
+        let of_look = |wanted: PartKind| {
             let hashes = hashes.iter().map(String::as_bytes);
-            hashes.filter(|hash| look(hash, alphabet) == wanted).collect::<Vec<_>>()
+            hashes.filter(|hash| classify(hash, alphabet) == wanted).collect::<Vec<_>>()
         };
-        let (words, evidence) = (of_look(Look::Word).len(), of_look(Look::Random));
+        let (words, evidence) = (of_look(PartKind::Word).len(), of_look(PartKind::Random));
         let mixed = evidence.iter().filter(|hash| !hash.iter().all(u8::is_ascii_alphabetic));
         let count = evidence.len();
         let is_usual = count * 3 >= 2 * hashes.len() && mixed.count() * 3 >= count;
