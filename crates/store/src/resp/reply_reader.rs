@@ -9,9 +9,9 @@ use super::output::ReplyOutput;
 pub struct ReplyReader<'o> {
     output: &'o ReplyOutput,
     /// The number of bytes of the output that were read, without those of shared strings.
-    at: usize,
+    offset: usize,
     /// The number of shared strings that were read.
-    shared: usize,
+    next_shared: usize,
 }
 
 /// One element of a reply.
@@ -37,7 +37,7 @@ pub enum ReplyElement<'o> {
 impl<'o> ReplyReader<'o> {
     /// Reads an output of a [`LocalClient`](crate::local_client::LocalClient) from its beginning.
     pub fn new(output: &'o ReplyOutput) -> Self {
-        Self { output, at: 0, shared: 0 }
+        Self { output, offset: 0, next_shared: 0 }
     }
 
     /// Returns the next element, or `None` after the last one.
@@ -50,9 +50,9 @@ impl<'o> ReplyReader<'o> {
             b'-' => ReplyElement::Error(text),
             b'$' => ReplyElement::Bytes(self.bulk(count(text))),
             b'=' => {
-                const TYPE_BYTES: usize = "txt:".len();
+                const VERBATIM_PREFIX_BYTES: usize = "txt:".len();
                 let bytes = self.bulk(count(text));
-                ReplyElement::Bytes(bytes.get(TYPE_BYTES..).unwrap_or_default())
+                ReplyElement::Bytes(bytes.get(VERBATIM_PREFIX_BYTES..).unwrap_or_default())
             }
             b'*' | b'~' => ReplyElement::List(count(text)),
             b'%' => ReplyElement::Map(count(text)),
@@ -65,27 +65,27 @@ impl<'o> ReplyReader<'o> {
 
     /// Reads a line, without its end: its first byte, and the rest.
     fn line(&mut self) -> Option<(u8, &'o [u8])> {
-        let rest = self.output.bytes.get(self.at..)?;
+        let rest = self.output.bytes.get(self.offset..)?;
         let end = memchr::memchr(b'\r', rest)?;
-        self.at += end + b"\r\n".len();
+        self.offset += end + b"\r\n".len();
         let (kind, text) = rest[..end].split_first()?;
         Some((*kind, text))
     }
 
     /// Reads a string of so many bytes, which is among the shared ones if it is long.
     fn bulk(&mut self, length: usize) -> &'o [u8] {
-        let bytes = match self.output.shared_at(self.shared, self.at) {
+        let bytes = match self.output.shared_at(self.next_shared, self.offset) {
             Some(string) => {
-                self.shared += 1;
+                self.next_shared += 1;
                 string.as_slice()
             }
             None => {
-                let from = self.at;
-                self.at += length;
-                self.output.bytes.get(from..self.at).unwrap_or_default()
+                let from = self.offset;
+                self.offset += length;
+                self.output.bytes.get(from..self.offset).unwrap_or_default()
             }
         };
-        self.at += b"\r\n".len();
+        self.offset += b"\r\n".len();
         bytes
     }
 }

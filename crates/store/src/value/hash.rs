@@ -7,7 +7,7 @@ mod expiry_index;
 mod table_form;
 
 use compact::CompactFields;
-use table_form::{FieldEntry, FullFields};
+use table_form::{FieldEntry, TableFields};
 
 use super::hash_field_encoding::EncodedField;
 use super::{Collection, StoreValue};
@@ -27,7 +27,7 @@ const COMPACT_TEXT_MAX_BYTES: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) enum Hash {
     Compact(CompactHash),
-    Full(FullHash),
+    Table(TableHash),
 }
 
 /// A small hash.
@@ -36,9 +36,9 @@ pub(crate) struct CompactHash(CompactFields);
 
 /// A large hash.
 #[derive(Clone, Debug)]
-pub(crate) struct FullHash(Box<FullFields>);
+pub(crate) struct TableHash(Box<TableFields>);
 
-use Hash::{Compact, Full};
+use Hash::{Compact, Table};
 
 impl Default for Hash {
     fn default() -> Self {
@@ -51,7 +51,7 @@ impl Hash {
     pub(crate) fn prefetch(&self) {
         match self {
             Compact(CompactHash(fields)) => fields.prefetch(),
-            Full(FullHash(fields)) => prefetch_two(&**fields),
+            Table(TableHash(fields)) => prefetch_two(&**fields),
         }
     }
 
@@ -63,8 +63,10 @@ impl Hash {
                 fields.iter().filter(|field| !field.has_expired(effects.now_ms)).count()
             }
             Compact(CompactHash(fields)) => fields.len(),
-            Full(FullHash(fields)) if is_due => fields.len() - fields.expired(effects.now_ms),
-            Full(FullHash(fields)) => fields.len(),
+            Table(TableHash(fields)) if is_due => {
+                fields.len() - fields.expired_count(effects.now_ms)
+            }
+            Table(TableHash(fields)) => fields.len(),
         }
     }
 
@@ -75,14 +77,14 @@ impl Hash {
         }
         match self {
             Compact(CompactHash(fields)) => fields.iter().all(|field| field.has_expired(now_ms)),
-            Full(FullHash(fields)) => fields.have_expired(now_ms),
+            Table(TableHash(fields)) => fields.all_have_expired(now_ms),
         }
     }
 
     pub(crate) fn get(&self, name: &[u8], effects: &Effects) -> Option<EncodedField<'_>> {
         let field = match self {
             Compact(CompactHash(fields)) => fields.get(name),
-            Full(FullHash(fields)) => fields.get(name),
+            Table(TableHash(fields)) => fields.get(name),
         };
         field.filter(|field| !field.has_expired(effects.now_ms))
     }
@@ -91,7 +93,7 @@ impl Hash {
     pub(crate) fn fields(&self, now_ms: u64) -> impl Iterator<Item = EncodedField<'_>> {
         let (compact, full) = match self {
             Compact(CompactHash(fields)) => (Some(fields.iter()), None),
-            Full(FullHash(fields)) => (None, Some(fields.table().iter())),
+            Table(TableHash(fields)) => (None, Some(fields.table().iter())),
         };
         let full = full.into_iter().flatten().map(|entry| entry.field());
         let fields = compact.into_iter().flatten().chain(full);
@@ -105,29 +107,29 @@ impl Hash {
             let has_space =
                 || fields.len() < COMPACT_FIELDS_MAX || fields.get(field.name).is_some();
             if !is_short || !has_space() {
-                self.make_full(effects);
+                self.make_table(effects);
             }
         }
         let old = match self {
             Compact(CompactHash(fields)) => fields.put(field),
-            Full(FullHash(fields)) => fields.put(field),
+            Table(TableHash(fields)) => fields.put(field),
         };
         !existed(old, effects.now_ms)
     }
 
-    fn make_full(&mut self, effects: &Effects) {
-        let mut full = FullFields::new(effects.hasher);
+    fn make_table(&mut self, effects: &Effects) {
+        let mut full = TableFields::new(effects.hasher);
         for field in self.fields(effects.now_ms) {
             full.put(field);
         }
-        *self = Full(FullHash(Box::new(full)));
+        *self = Table(TableHash(Box::new(full)));
     }
 
     /// Removes a field. Returns whether it existed.
     pub(crate) fn remove(&mut self, name: &[u8], effects: &Effects) -> bool {
         let old = match self {
             Compact(CompactHash(fields)) => fields.remove(name),
-            Full(FullHash(fields)) => fields.remove(name),
+            Table(TableHash(fields)) => fields.remove(name),
         };
         existed(old, effects.now_ms)
     }
@@ -136,7 +138,7 @@ impl Hash {
     pub(crate) fn earliest_expiry_ms(&self) -> Option<u64> {
         match self {
             Compact(CompactHash(fields)) => fields.earliest_expiry_ms(),
-            Full(FullHash(fields)) => fields.earliest_expiry_ms(),
+            Table(TableHash(fields)) => fields.earliest_expiry_ms(),
         }
     }
 
@@ -148,7 +150,7 @@ impl Hash {
         }
         match self {
             Compact(CompactHash(fields)) => fields.remove_expired(effects.now_ms),
-            Full(FullHash(fields)) => fields.remove_expired(effects.now_ms, count),
+            Table(TableHash(fields)) => fields.remove_expired(effects.now_ms, count),
         }
     }
 
@@ -171,10 +173,10 @@ impl Hash {
                 fields.iter().for_each(visit);
                 None
             }
-            Full(_) if start >> POSITION_BITS != 0 => None,
-            Full(FullHash(fields)) => {
+            Table(_) if start >> POSITION_BITS != 0 => None,
+            Table(TableHash(fields)) => {
                 let visit = |entry: &'h FieldEntry| visit(entry.field());
-                fields.table().visit_from(start, count, fields.hash_of(), visit)
+                fields.table().visit_from(start, count, fields.entry_hasher(), visit)
             }
         }
     }
@@ -183,8 +185,8 @@ impl Hash {
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Compact(CompactHash(fields)) => fields.memory_bytes(),
-            Full(FullHash(fields)) => {
-                allocated_bytes(size_of::<FullFields>()) + fields.memory_bytes()
+            Table(TableHash(fields)) => {
+                allocated_bytes(size_of::<TableFields>()) + fields.memory_bytes()
             }
         }
     }
@@ -193,7 +195,7 @@ impl Hash {
     pub(crate) fn parts(&self) -> usize {
         match self {
             Compact(_) => 1,
-            Full(FullHash(fields)) => fields.len(),
+            Table(TableHash(fields)) => fields.len(),
         }
     }
 
@@ -201,7 +203,7 @@ impl Hash {
     pub(crate) fn work(&self) -> usize {
         match self {
             Compact(CompactHash(fields)) => fields.len(),
-            Full(FullHash(fields)) => fields.len(),
+            Table(TableHash(fields)) => fields.len(),
         }
     }
 
@@ -209,7 +211,7 @@ impl Hash {
     pub(crate) fn encoding(&self) -> &'static str {
         match self {
             Compact(_) => "listpack",
-            Full(_) => "hashtable",
+            Table(_) => "hashtable",
         }
     }
 }
@@ -231,7 +233,7 @@ impl RandomElements for Hash {
     }
 
     fn random(&self, effects: &mut Effects) -> Option<EncodedField<'_>> {
-        let Full(FullHash(fields)) = self else { return None };
+        let Table(TableHash(fields)) = self else { return None };
         let entry = fields.table().random(|| effects.random())?;
         Some(entry.field()).filter(|field| !field.has_expired(effects.now_ms))
     }
@@ -263,7 +265,7 @@ impl Collection for Hash {
     fn is_empty(&self) -> bool {
         match self {
             Compact(CompactHash(fields)) => fields.len() == 0,
-            Full(FullHash(fields)) => fields.len() == 0,
+            Table(TableHash(fields)) => fields.len() == 0,
         }
     }
 }

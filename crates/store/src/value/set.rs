@@ -6,7 +6,7 @@ mod table_form;
 
 use compact::CompactMembers;
 use integers::IntegerSet;
-use table_form::{FullMembers, MemberText};
+use table_form::{MemberText, TableMembers};
 
 use super::{Collection, StoreValue};
 use crate::command::random_choice::RandomElements;
@@ -31,7 +31,7 @@ const COMPACT_MEMBER_MAX_BYTES: usize = 64;
 pub(crate) enum Set {
     Integers(IntegerMembers),
     Compact(SmallMembers),
-    Full(LargeMembers),
+    Table(TableSet),
 }
 
 /// The members of a set of integers.
@@ -44,9 +44,9 @@ pub(crate) struct SmallMembers(CompactMembers);
 
 /// The members of a large set.
 #[derive(Clone, Debug)]
-pub(crate) struct LargeMembers(Box<FullMembers>);
+pub(crate) struct TableSet(Box<TableMembers>);
 
-use Set::{Compact, Full, Integers};
+use Set::{Compact, Integers, Table};
 
 /// A member of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Set {
         match self {
             Integers(IntegerMembers(members)) => members.prefetch(),
             Compact(SmallMembers(members)) => members.prefetch(),
-            Full(LargeMembers(members)) => prefetch_two(&**members),
+            Table(TableSet(members)) => prefetch_two(&**members),
         }
     }
 
@@ -92,7 +92,7 @@ impl Set {
         match self {
             Integers(IntegerMembers(members)) => members.len(),
             Compact(SmallMembers(members)) => members.len(),
-            Full(LargeMembers(members)) => members.len(),
+            Table(TableSet(members)) => members.len(),
         }
     }
 
@@ -102,7 +102,7 @@ impl Set {
                 parse_i64(member).is_some_and(|number| members.contains(number))
             }
             Compact(SmallMembers(members)) => members.contains(member),
-            Full(LargeMembers(members)) => members.contains(member, effects.hasher),
+            Table(TableSet(members)) => members.contains(member, effects.hasher),
         }
     }
 
@@ -111,7 +111,7 @@ impl Set {
         let (integers, compact, full) = match self {
             Integers(IntegerMembers(members)) => (Some(members.iter()), None, None),
             Compact(SmallMembers(members)) => (None, Some(members.iter()), None),
-            Full(LargeMembers(members)) => (None, None, Some(members.table().iter())),
+            Table(TableSet(members)) => (None, None, Some(members.table().iter())),
         };
         let integers = integers.into_iter().flatten().map(Member::Integer);
         let compact = compact.into_iter().flatten().map(Member::Text);
@@ -122,7 +122,7 @@ impl Set {
     /// Adds a member. Returns whether it is new.
     pub(crate) fn insert(&mut self, member: &[u8], effects: &Effects) -> bool {
         // A large set checks this itself.
-        if !matches!(self, Full(_)) && self.contains(member, effects) {
+        if !matches!(self, Table(_)) && self.contains(member, effects) {
             return false;
         }
         let is_short = member.len() <= COMPACT_MEMBER_MAX_BYTES;
@@ -148,14 +148,14 @@ impl Set {
                 return true;
             }
             Compact(_) => {}
-            Full(LargeMembers(members)) => return members.insert(member, effects.hasher),
+            Table(TableSet(members)) => return members.insert(member, effects.hasher),
         }
-        let mut full = FullMembers::default();
+        let mut full = TableMembers::default();
         for member in self.members() {
             member.with_text(|text| full.insert(text, effects.hasher));
         }
         full.insert(member, effects.hasher);
-        *self = Full(LargeMembers(Box::new(full)));
+        *self = Table(TableSet(Box::new(full)));
         true
     }
 
@@ -166,7 +166,7 @@ impl Set {
                 parse_i64(member).is_some_and(|number| members.remove(number))
             }
             Compact(SmallMembers(members)) => members.remove(member),
-            Full(LargeMembers(members)) => members.remove(member, effects.hasher),
+            Table(TableSet(members)) => members.remove(member, effects.hasher),
         }
     }
 
@@ -180,10 +180,10 @@ impl Set {
         mut visit: impl FnMut(Member<'s>),
     ) -> Option<u64> {
         match self {
-            Full(_) if start >> POSITION_BITS != 0 => None,
-            Full(LargeMembers(members)) => {
+            Table(_) if start >> POSITION_BITS != 0 => None,
+            Table(TableSet(members)) => {
                 let visit = |member: &'s MemberText| visit(member.member());
-                let hash_of = FullMembers::hash_of(effects.hasher);
+                let hash_of = TableMembers::hash_of(effects.hasher);
                 members.table().visit_from(start, count, hash_of, visit)
             }
             _ => {
@@ -198,8 +198,8 @@ impl Set {
         match self {
             Integers(IntegerMembers(members)) => members.memory_bytes(),
             Compact(SmallMembers(members)) => members.memory_bytes(),
-            Full(LargeMembers(members)) => {
-                allocated_bytes(size_of::<FullMembers>()) + members.memory_bytes()
+            Table(TableSet(members)) => {
+                allocated_bytes(size_of::<TableMembers>()) + members.memory_bytes()
             }
         }
     }
@@ -208,7 +208,7 @@ impl Set {
     pub(crate) fn parts(&self) -> usize {
         match self {
             Integers(_) | Compact(_) => 1,
-            Full(LargeMembers(members)) => members.len(),
+            Table(TableSet(members)) => members.len(),
         }
     }
 
@@ -217,7 +217,7 @@ impl Set {
     pub(crate) fn encoding(&self) -> &'static str {
         match self {
             Integers(_) => "intset",
-            Compact(_) | Full(_) => "hashtable",
+            Compact(_) | Table(_) => "hashtable",
         }
     }
 }
@@ -239,7 +239,7 @@ impl RandomElements for Set {
                 members.get(effects.random_below(members.len())?).map(Member::Integer)
             }
             Compact(_) => None,
-            Full(LargeMembers(members)) => {
+            Table(TableSet(members)) => {
                 members.table().random(|| effects.random()).map(MemberText::member)
             }
         }

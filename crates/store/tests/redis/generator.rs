@@ -80,13 +80,15 @@ pub(crate) fn requests<F: Fn(&str) -> bool>(
 }
 
 /// Returns requests of one group, none of which has anything wrong with it.
-pub(crate) fn requests_alone(group: &Group) -> impl Strategy<Value = Vec<Request>> + use<> {
-    let rows = group.commands.iter().map(|row| right_request(row).boxed()).collect::<Vec<_>>();
+pub(crate) fn valid_requests_of_group(
+    group: &Group,
+) -> impl Strategy<Value = Vec<Request>> + use<> {
+    let rows = group.commands.iter().map(|row| valid_request(row).boxed()).collect::<Vec<_>>();
     prop::collection::vec(Union::new(rows), 1..50)
 }
 
 /// Returns the request of a reader for one key.
-pub(crate) fn reader_request(row: &Row, key: &str) -> Request {
+pub(crate) fn read_request(row: &Row, key: &str) -> Request {
     let arguments = row.parts.iter().map(|part| match part {
         Part::Key => key.into(),
         Part::Word(word) => (*word).into(),
@@ -97,7 +99,7 @@ pub(crate) fn reader_request(row: &Row, key: &str) -> Request {
 }
 
 /// Returns requests of one command.
-fn right_request(row: &Row) -> impl Strategy<Value = Request> + use<> {
+fn valid_request(row: &Row) -> impl Strategy<Value = Request> + use<> {
     let comparison = row.comparison;
     let name = one_text(&[row.name]);
     (name, all_parts(row.parts)).prop_map(move |(name, parts)| {
@@ -109,7 +111,7 @@ fn right_request(row: &Row) -> impl Strategy<Value = Request> + use<> {
 /// Returns requests of one command, some of which have something wrong with them.
 fn request(row: &Row) -> impl Strategy<Value = Request> + use<> {
     let left_out = row.left_out.map(str::as_bytes);
-    let right = right_request(row);
+    let right = valid_request(row);
     (right, 0..32_u32, any::<prop::sample::Index>(), prop::sample::select(&ODD_TEXTS[..])).prop_map(
         move |(mut request, fault, index, odd)| {
             let arguments = &mut request.arguments;

@@ -125,7 +125,11 @@ impl ExpiryIndex {
 
     /// Returns the number of fields that have expired. `expiry_of` returns the expiry of the field
     /// with a hash.
-    pub(super) fn expired(&self, now_ms: u64, expiry_of: impl Fn(u64) -> Option<u64>) -> usize {
+    pub(super) fn expired_count(
+        &self,
+        now_ms: u64,
+        expiry_of: impl Fn(u64) -> Option<u64>,
+    ) -> usize {
         let mut due = self.leaves.range(..=(now_ms, u64::MAX)).map(|(_, leaf)| leaf);
         // All leaves but the last one come before a leaf whose bound is not later than now, so all
         // their fields have expired.

@@ -8,7 +8,7 @@ use crate::value::hash_field_encoding::{EncodedField, decode_head};
 
 /// A large hash: a table of fields with an index of their expiry.
 #[derive(Clone, Debug)]
-pub(super) struct FullFields {
+pub(super) struct TableFields {
     hasher: KeyHasher,
     table: SegmentTable<FieldEntry>,
     expiries: ExpiryIndex,
@@ -42,11 +42,11 @@ impl FieldEntry {
     fn replace_in_place(&mut self, field: EncodedField<'_>) -> bool {
         let (_, expiry_ms, head_bytes) = decode_head(&self.0);
         let value = &mut self.0[head_bytes..];
-        let is_same = expiry_ms == field.expiry_ms && value.len() == field.value.len();
-        if is_same {
+        let fits = expiry_ms == field.expiry_ms && value.len() == field.value.len();
+        if fits {
             value.copy_from_slice(field.value);
         }
-        is_same
+        fits
     }
 
     fn memory_bytes(&self) -> usize {
@@ -56,16 +56,16 @@ impl FieldEntry {
 
 /// Returns a function that finds the expiry of the field with a hash.
 fn expiry_of(table: &SegmentTable<FieldEntry>, hasher: KeyHasher) -> impl Fn(u64) -> Option<u64> {
-    move |hash| {
+    move |name_hash| {
         let is_it = |entry: &FieldEntry| {
             let field = entry.field();
-            field.expiry_ms.is_some() && hasher.hash(field.name) == hash
+            field.expiry_ms.is_some() && hasher.hash(field.name) == name_hash
         };
-        table.find(hash, is_it)?.field().expiry_ms
+        table.find(name_hash, is_it)?.field().expiry_ms
     }
 }
 
-impl FullFields {
+impl TableFields {
     pub(super) fn new(hasher: KeyHasher) -> Self {
         let (table, expiries) = (SegmentTable::default(), ExpiryIndex::default());
         Self { hasher, table, expiries, entry_bytes: 0 }
@@ -79,7 +79,7 @@ impl FullFields {
         &self.table
     }
 
-    pub(super) fn hash_of(&self) -> impl Fn(&FieldEntry) -> u64 + use<> {
+    pub(super) fn entry_hasher(&self) -> impl Fn(&FieldEntry) -> u64 + use<> {
         let hasher = self.hasher;
         move |entry| hasher.hash(entry.name())
     }
@@ -93,15 +93,15 @@ impl FullFields {
     }
 
     /// Returns the number of fields that have expired but were not removed yet.
-    pub(super) fn expired(&self, now_ms: u64) -> usize {
-        self.expiries.expired(now_ms, expiry_of(&self.table, self.hasher))
+    pub(super) fn expired_count(&self, now_ms: u64) -> usize {
+        self.expiries.expired_count(now_ms, expiry_of(&self.table, self.hasher))
     }
 
     /// Returns whether all fields have expired.
-    pub(super) fn have_expired(&self, now_ms: u64) -> bool {
+    pub(super) fn all_have_expired(&self, now_ms: u64) -> bool {
         // If the bound of the last leaf is later than now, some fields have not expired.
         let is_due = self.expiries.latest_bound_ms().is_some_and(|at| at <= now_ms);
-        is_due && self.expiries.len() >= self.len() && self.expired(now_ms) >= self.len()
+        is_due && self.expiries.len() >= self.len() && self.expired_count(now_ms) >= self.len()
     }
 
     pub(super) fn get(&self, name: &[u8]) -> Option<EncodedField<'_>> {
@@ -126,8 +126,8 @@ impl FullFields {
         } else {
             let entry = FieldEntry::new(field);
             self.entry_bytes += entry.memory_bytes();
-            let hash_of = self.hash_of();
-            self.table.insert(hash, entry, hash_of);
+            let entry_hasher = self.entry_hasher();
+            self.table.insert(hash, entry, entry_hasher);
         }
         let old_expiry_ms = old.flatten();
         if old_expiry_ms != field.expiry_ms {
@@ -145,8 +145,8 @@ impl FullFields {
     pub(super) fn remove(&mut self, name: &[u8]) -> Option<Option<u64>> {
         let hash = self.hasher.hash(name);
         let is_it = |entry: &FieldEntry| entry.name() == name;
-        let hash_of = self.hash_of();
-        let entry = self.table.remove(hash, is_it, hash_of)?;
+        let entry_hasher = self.entry_hasher();
+        let entry = self.table.remove(hash, is_it, entry_hasher)?;
         self.entry_bytes -= entry.memory_bytes();
         let expiry_ms = entry.field().expiry_ms;
         if let Some(expiry_ms) = expiry_ms {
@@ -157,49 +157,49 @@ impl FullFields {
 
     /// Examines about `count` fields that may have expired, and removes the expired ones. Returns
     /// their number.
-    pub(super) fn remove_expired(&mut self, now_ms: u64, count: usize) -> usize {
-        let (mut looked_at, mut removed) = (0, 0);
-        while looked_at < count
+    pub(super) fn remove_expired(&mut self, now_ms: u64, examined_max: usize) -> usize {
+        let (mut examined, mut removed) = (0, 0);
+        while examined < examined_max
             && let Some(mut leaf) = self.expiries.take_due_leaf(now_ms)
         {
             // Fields of the leaf that have not expired, and the earliest expiry among them.
             let mut kept = Vec::new();
-            let mut bound = (u64::MAX, u64::MAX);
-            while looked_at < count
+            let mut kept_bound = (u64::MAX, u64::MAX);
+            while examined < examined_max
                 && let Some(hash) = leaf.pop()
             {
-                looked_at += 1;
+                examined += 1;
                 let Some(expiry_ms) = expiry_of(&self.table, self.hasher)(hash) else { continue };
                 if expiry_ms <= now_ms {
-                    removed += usize::from(self.remove_due(hash, now_ms));
+                    removed += usize::from(self.remove_expired_entry(hash, now_ms));
                 } else {
                     kept.push(hash);
-                    bound = bound.min((expiry_ms, hash));
+                    kept_bound = kept_bound.min((expiry_ms, hash));
                 }
             }
             if !leaf.is_empty() {
                 // The rest of the leaf was not examined and may have expired long ago, so its bound
                 // must be the lowest.
-                bound = (0, 0);
+                kept_bound = (0, 0);
                 leaf.append(&mut kept);
                 kept = leaf;
             }
             if !kept.is_empty() {
-                self.expiries.put_back(bound, kept);
+                self.expiries.put_back(kept_bound, kept);
             }
         }
         removed
     }
 
     /// Removes a field with this hash that has expired and was removed from the index.
-    fn remove_due(&mut self, hash: u64, now_ms: u64) -> bool {
+    fn remove_expired_entry(&mut self, hash: u64, now_ms: u64) -> bool {
         let hasher = self.hasher;
         let is_it = |entry: &FieldEntry| {
             let field = entry.field();
             field.has_expired(now_ms) && hasher.hash(field.name) == hash
         };
-        let hash_of = self.hash_of();
-        let removed = self.table.remove(hash, is_it, hash_of);
+        let entry_hasher = self.entry_hasher();
+        let removed = self.table.remove(hash, is_it, entry_hasher);
         self.entry_bytes -= removed.as_ref().map_or(0, FieldEntry::memory_bytes);
         removed.is_some()
     }

@@ -9,7 +9,7 @@ fn hasher() -> KeyHasher {
 }
 
 /// Asserts the invariants that hold between all operations.
-fn check(fields: &FullFields) {
+fn check(fields: &TableFields) {
     let entries = fields.table.iter();
     let bytes: usize = entries.map(FieldEntry::memory_bytes).sum();
     assert_eq!(fields.entry_bytes, bytes);
@@ -64,7 +64,7 @@ proptest! {
     /// A large hash behaves like a map of names to values and times, whichever fields have expired.
     #[test]
     fn it_is_a_map(operations in prop::collection::vec(operation(), 1..20)) {
-        let mut fields = FullFields::new(hasher());
+        let mut fields = TableFields::new(hasher());
         let mut model = BTreeMap::new();
         let mut now_ms = 0;
         for operation in operations {
@@ -87,18 +87,18 @@ proptest! {
                 }
                 Operation::Expire { now_ms: at, count } => {
                     now_ms = now_ms.max(at);
-                    let due = fields.expired(now_ms);
+                    let due = fields.expired_count(now_ms);
                     let removed = fields.remove_expired(now_ms, count);
                     prop_assert!(removed <= count);
-                    prop_assert_eq!(fields.expired(now_ms), due - removed);
+                    prop_assert_eq!(fields.expired_count(now_ms), due - removed);
                     let is_there = |name: &String| fields.get(name.as_bytes()).is_some();
                     model.retain(|name, (_, at)| at.is_none_or(|at| at > now_ms) || is_there(name));
                 }
             }
             check(&fields);
             let due = model.values().filter(|(_, at)| at.is_some_and(|at| at <= now_ms)).count();
-            prop_assert_eq!(fields.expired(now_ms), due);
-            prop_assert_eq!(fields.have_expired(now_ms), due == model.len() && due > 0);
+            prop_assert_eq!(fields.expired_count(now_ms), due);
+            prop_assert_eq!(fields.all_have_expired(now_ms), due == model.len() && due > 0);
         }
         prop_assert_eq!(fields.len(), model.len());
         for (name, (value, expiry_ms)) in &model {
@@ -112,7 +112,7 @@ proptest! {
 fn an_expiry_costs_at_most_sixteen_bytes_on_average() {
     const FIELDS: u64 = 100_000;
     let bytes_of = |expiry_of: fn(u64) -> Option<u64>| {
-        let mut fields = FullFields::new(hasher());
+        let mut fields = TableFields::new(hasher());
         for number in 0..FIELDS {
             let name = format!("field:{number:06}");
             // The values have all lengths, since allocations are multiples of 16 bytes.
@@ -131,7 +131,7 @@ fn an_expiry_costs_at_most_sixteen_bytes_on_average() {
 
 #[test]
 fn many_fields_that_expire_at_once_are_removed_in_steps() {
-    let mut fields = FullFields::new(hasher());
+    let mut fields = TableFields::new(hasher());
     for number in 0..20_000_u32 {
         let name = number.to_string();
         fields.put(EncodedField { name: name.as_bytes(), value: b"", expiry_ms: Some(1) });
