@@ -31,7 +31,7 @@ usage: cargo xtask bench abuse [OPTIONS]
 /// The allowed time of a response, relative to its usual time.
 const RATIO_GOAL: f64 = 2.0;
 /// Connections that the server may have.
-const CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS: usize = 512;
 /// Requests of the victim in a round, each on a connection of its own.
 const REQUESTS: usize = 200;
 /// Bytes of a form that has stalled.
@@ -51,13 +51,13 @@ struct Abuse {
 const ABUSES: [Abuse; 4] = [
     Abuse {
         name: "idle connections",
-        connections: CONNECTIONS,
+        connections: MAX_CONNECTIONS,
         attack: |stream| stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
     },
-    Abuse { name: "silent connections", connections: CONNECTIONS, attack: |_| Ok(()) },
+    Abuse { name: "silent connections", connections: MAX_CONNECTIONS, attack: |_| Ok(()) },
     Abuse {
-        name: "half heads",
-        connections: CONNECTIONS,
+        name: "incomplete request heads",
+        connections: MAX_CONNECTIONS,
         attack: |stream| stream.write_all(b"GET / HTTP/1.1\r\nHost"),
     },
     Abuse {
@@ -77,14 +77,14 @@ const ABUSES: [Abuse; 4] = [
 /// Measures and records all abuses as one part of today's run.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let (rounds, name) = super::rounds_and_name(arguments, 7, USAGE)?;
-    let (pinion, state) = (release_binary::binary()?, release_binary::state()?);
-    let site = site(&state)?;
+    let (pinion, bench_folder) = (release_binary::binary()?, release_binary::state()?);
+    let site = site(&bench_folder)?;
     let (mut figures, mut data) = (Vec::new(), Vec::new());
     for io in BACKENDS {
-        let mut add = |abuse: &str, (ratios, waits): (Vec<f64>, Vec<Value>)| -> Result<()> {
+        let mut add = |abuse: &str, (ratios, rounds_json): (Vec<f64>, Vec<Value>)| -> Result<()> {
             let name = format!("{abuse}, {io}: ratio");
             figures.push(Figure::spread(name, &spread(ratios)?).at_most(RATIO_GOAL));
-            data.push(json!({ "abuse": abuse, "io": io, "rounds": waits }));
+            data.push(json!({ "abuse": abuse, "io": io, "rounds": rounds_json }));
             Ok(())
         };
         for abuse in &ABUSES {
@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         add(hash_collisions::NAME, hash_collisions::measure(&pinion, &site, rounds, io)?)?;
     }
     let report = format!(
-        "{rounds} rounds over each backend, each with a fresh server of {CONNECTIONS} \
+        "{rounds} rounds over each backend, each with a fresh server of {MAX_CONNECTIONS} \
          connections; the median of {REQUESTS} requests of a client, each on a new connection, \
          while another client holds what it can or posts content again and again, over the same \
          before. Of numbers that collide, the time of a request that makes a table with {} keys, \
@@ -120,12 +120,12 @@ fn measure(
     io: &str,
     abuse: &Abuse,
 ) -> Result<(Vec<f64>, Vec<Value>)> {
-    let (mut ratios, mut waits) = (Vec::new(), Vec::new());
+    let (mut ratios, mut rounds_json) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        let most = CONNECTIONS.to_string();
-        let flags = ["--io", io, "--max-connections", &most, "--upload-space", "64"];
+        let max_connections = MAX_CONNECTIONS.to_string();
+        let flags = ["--io", io, "--max-connections", &max_connections, "--upload-space", "64"];
         let (server, _) = Started::start_with(pinion, site, "/", &flags)?;
-        let usual = victim(&server, || false)?;
+        let usual = victim_latency_ms(&server, || false)?;
         let mut held = Vec::new();
         for _ in 0..abuse.connections {
             // The server may close it at any time.
@@ -136,11 +136,11 @@ fn measure(
         }
         // The server counts a silent or stalled client as such after a second.
         std::thread::sleep(Duration::from_millis(1500));
-        let abused = victim(&server, || false)?;
+        let abused = victim_latency_ms(&server, || false)?;
         ratios.push(abused / usual);
-        waits.push(json!({ "usual_ms": usual, "abused_ms": abused }));
+        rounds_json.push(json!({ "usual_ms": usual, "abused_ms": abused }));
     }
-    Ok((ratios, waits))
+    Ok((ratios, rounds_json))
 }
 
 fn spread(figures: Vec<f64>) -> Result<Spread> {
@@ -149,7 +149,7 @@ fn spread(figures: Vec<f64>) -> Result<Spread> {
 
 /// Returns the median time of a response, in milliseconds: of [`REQUESTS`], and of more as long as
 /// the measured load `goes_on`.
-fn victim(server: &Started, goes_on: impl Fn() -> bool) -> Result<f64> {
+fn victim_latency_ms(server: &Started, goes_on: impl Fn() -> bool) -> Result<f64> {
     let mut times = Vec::with_capacity(REQUESTS);
     while times.len() < REQUESTS || goes_on() {
         let began = Instant::now();
@@ -160,8 +160,8 @@ fn victim(server: &Started, goes_on: impl Fn() -> bool) -> Result<f64> {
 }
 
 /// Makes a site with a page and a handler for forms, and returns its path.
-fn site(state: &Path) -> Result<PathBuf> {
-    let site = state.join("abuse");
+fn site(bench_folder: &Path) -> Result<PathBuf> {
+    let site = bench_folder.join("abuse");
     fs::create_dir_all(&site)?;
     fs::write(site.join("index.html"), "<h1>home</h1>")?;
     let form = "pinion.post(\"/form\", function(req) return tostring(req:form().f.size) end)\n";

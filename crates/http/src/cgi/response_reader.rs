@@ -96,8 +96,8 @@ impl CgiReader {
         Ok(GatewayStep { used, event })
     }
 
-    /// Returns the line that [`CgiError::MalformedFieldLine`] is about, for messages: the first one of the
-    /// head that is no field line. `input` is that of the step that has failed.
+    /// Returns the line that [`CgiError::MalformedFieldLine`] is about, for messages: the first one
+    /// of the head that is no field line. `input` is that of the step that has failed.
     #[must_use]
     pub fn malformed_line<'a>(&'a self, input: &'a [u8]) -> Option<&'a [u8]> {
         match self.state {
