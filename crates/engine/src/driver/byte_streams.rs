@@ -1,22 +1,27 @@
 //! The connection between byte streams and the application.
 
-use crate::app::{App, RawEvent};
+use crate::app::{App, ByteStreamEvent};
 use crate::backend::Slot;
 use crate::byte_stream::StreamState;
+use crate::byte_stream_handle::ByteStreamHandle;
 use crate::connection::Conn;
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::linger::Remaining;
-use crate::raw_stream::RawStream;
 use crate::worker_core::WorkerCore;
 
 /// Informs the application of a stream that has begun.
 pub(crate) fn open<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
-    tell(app, core, slot, RawEvent::Open);
+    deliver_event(app, core, slot, ByteStreamEvent::Open);
 }
 
 /// Passes an event of a stream to the application, and moves the connection on.
-pub(crate) fn tell<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: RawEvent<'_>) {
-    app.raw(event, &mut RawStream { core, slot });
+pub(crate) fn deliver_event<A: App>(
+    app: &mut A,
+    core: &mut WorkerCore,
+    slot: Slot,
+    event: ByteStreamEvent<'_>,
+) {
+    app.byte_stream_event(event, &mut ByteStreamHandle { core, slot });
     after_event(core, slot);
 }
 
@@ -24,7 +29,7 @@ pub(crate) fn tell<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event
 pub(crate) fn after_event(core: &mut WorkerCore, slot: Slot) {
     let stream = core.conns.get(slot).protocol.byte_stream();
     if stream.is_some_and(|stream| stream.state == StreamState::Closed) {
-        core.end(slot, Remaining::Strays);
+        core.end(slot, Remaining::UselessInput);
     }
 }
 
@@ -34,15 +39,15 @@ pub(crate) fn input<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, inpu
     let Some(stream) = protocol.byte_stream() else {
         unreachable!("input goes to the protocol of its connection")
     };
-    let now = usize::try_from(stream.wanted).unwrap_or(usize::MAX).min(input.len());
-    if now == 0 {
+    let taken = usize::try_from(stream.wanted_bytes).unwrap_or(usize::MAX).min(input.len());
+    if taken == 0 {
         return 0;
     }
-    stream.wanted -= now as u64;
+    stream.wanted_bytes -= taken as u64;
     stream.awaits_first_byte = false;
-    link.deadline.is_over(DeadlineWatch::FirstByte);
-    link.deadline.is_over(DeadlineWatch::StreamIdle);
-    core.content_bytes += now;
-    tell(app, core, slot, RawEvent::Bytes(&input[..now]));
-    now
+    link.deadline.end(DeadlineKind::FirstByte);
+    link.deadline.end(DeadlineKind::StreamIdle);
+    core.consumed_content_bytes += taken;
+    deliver_event(app, core, slot, ByteStreamEvent::Bytes(&input[..taken]));
+    taken
 }

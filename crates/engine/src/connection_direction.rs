@@ -4,11 +4,11 @@ use std::num::NonZeroU16;
 
 /// The side that has opened a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ConnectionSide {
+pub(crate) enum ConnectionDirection {
     /// A client opened it, to a listener.
-    Accepted(ListenerIndex),
+    Incoming(ListenerIndex),
     /// The server opened it.
-    Opened,
+    Outgoing,
 }
 
 /// The index of a listener plus one, so that a side takes two bytes.
@@ -23,10 +23,10 @@ impl ListenerIndex {
     }
 }
 
-impl ConnectionSide {
+impl ConnectionDirection {
     /// Returns the side of a client that was accepted by the listener with this index.
     #[inline]
-    pub(crate) fn accepted(listener: u16) -> Self {
-        Self::Accepted(ListenerIndex(NonZeroU16::MIN.saturating_add(listener)))
+    pub(crate) fn incoming(listener: u16) -> Self {
+        Self::Incoming(ListenerIndex(NonZeroU16::MIN.saturating_add(listener)))
     }
 }
