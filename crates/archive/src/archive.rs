@@ -256,7 +256,7 @@ impl<'a> Archive<'a> {
                 let bytes = slice(self.bytes, section.offset, section.bytes)
                     .ok_or(damage(Fault::Outside))?;
                 if Digest::of(bytes) != section.digest {
-                    return Err(damage(Fault::Check));
+                    return Err(damage(Fault::Checksum));
                 }
                 core::str::from_utf8(bytes).map_err(|_| damage(Fault::Syntax))?
             }
@@ -306,7 +306,7 @@ impl<'a> Archive<'a> {
             slice(self.bytes, offset, size_of::<Bucket>() as u64).ok_or(damage(Fault::Outside))?;
         let bucket = Bucket::read_from_bytes(bytes).map_err(|_| damage(Fault::Outside))?;
         if index_hash::bucket_checksum(&bucket, offset) != bucket.checksum.get() {
-            return Err(damage(Fault::Check));
+            return Err(damage(Fault::Checksum));
         }
         Ok(bucket)
     }
@@ -344,7 +344,7 @@ impl<'a> Archive<'a> {
         let copy = &scratch.record;
         let stored = copy.first_chunk::<4>().map_or(0, |checksum| u32::from_le_bytes(*checksum));
         if record_checksum(copy, offset) != stored {
-            return Err(damage(Fault::Check));
+            return Err(damage(Fault::Checksum));
         }
         let entry = Entry::split(copy, offset).map_err(damage)?;
         if entry.record_bytes() != length {
@@ -366,7 +366,7 @@ impl<'a> Archive<'a> {
             .ok_or(damage(Fault::ExternalNumber))?;
         let row = ExternalRow::read_from_bytes(bytes).map_err(|_| damage(Fault::Outside))?;
         if external_checksum(&row, offset) != row.checksum.get() {
-            return Err(damage(Fault::Check));
+            return Err(damage(Fault::Checksum));
         }
         if row.reserved != [0; 8] {
             return Err(damage(Fault::Reserved));
@@ -375,7 +375,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Returns the check of an externals row at `offset`.
+/// Returns the checksum of an externals row at `offset`.
 pub(crate) fn external_checksum(row: &ExternalRow, offset: u64) -> u64 {
     let bytes = row.as_bytes();
     xxh3_64_with_seed(bytes.split_last_chunk::<8>().map_or(bytes, |(rest, _)| rest), offset)

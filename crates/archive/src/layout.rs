@@ -10,10 +10,10 @@
 //!        │ bodies     stored bytes, 8- or 4096-aligned  │
 //!        │ shared     SharedHeader + field lines, each  │ hashed and copied at open
 //!        │ meta       key=value lines                   │
-//!        │ index      IndexHeader, Bucket × n           │ each bucket carries a check
-//!        │ records    RecordHeader + path + target +    │ each record carries a check
+//!        │ index      IndexHeader, Bucket × n           │ each bucket has a checksum
+//!        │ records    RecordHeader + path + target +    │ each record has a checksum
 //!        │            RepresentationRow × n, each       │
-//!        │ externals  ExternalRow × n                   │ each row carries a check
+//!        │ externals  ExternalRow × n                   │ each row has a checksum
 //!        │ rules      RuleHeader + host + path + query  │ hashed and copied at open
 //!        │            + target, each                    │
 //!        │ digests    DigestRow × n                     │ blake3 of each stored body
@@ -33,9 +33,9 @@
 //! has that of its section, and the digests section has one for each body. blake3 over the table
 //! (`Layout::digest`) thereby stands for every byte that is served.
 //!
-//! **Checks know their place.** Record, bucket and row checks are xxh3 seeded with the structure's
-//! own file offset, so that a block of the file that was stored at the wrong place is as visible
-//! as a flipped bit.
+//! **Checksums depend on the position.** Those of records, buckets and rows are xxh3 seeded with
+//! the structure's own file offset, so that a block of the file that was stored at the wrong place
+//! is as visible as a flipped bit.
 //!
 //! **Versioning.** [`FORMAT_VERSION`] changes when the header page changes shape. A section's
 //! version changes when its content does. A reader skips sections of unknown kind, or of unknown
@@ -271,7 +271,7 @@ pub struct RecordHeader {
     /// Low 32 bits of xxh3-64 over the record from byte 8 on, seeded with its file offset.
     pub checksum: U32,
     /// Length of the whole record, a multiple of 8. It says how much is hashed, and is thereby
-    /// part of the check; hashing from a multiple of 8 on is faster.
+    /// part of the checksum; hashing from a multiple of 8 on is faster.
     pub bytes: U32,
     /// [`EntryKind`](crate::EntryKind).
     pub kind: u8,

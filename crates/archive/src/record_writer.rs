@@ -22,7 +22,7 @@ const WAITING_BYTES: usize = 64 * 1024;
 /// written, and a key and 16 bytes stay of each.
 #[derive(Default)]
 pub(crate) struct RecordWriter {
-    /// Whole records, one after the other, their checks not yet filled in.
+    /// Whole records, one after the other, their checksums not yet filled in.
     waiting: Vec<u8>,
     /// The offset at which the section began.
     start: Option<u64>,
@@ -149,7 +149,7 @@ impl RecordKeys {
     }
 }
 
-/// Appends a record, without its check, which depends on where it will be.
+/// Appends a record, without its checksum, which depends on where it will be.
 fn encode(
     records: &mut Vec<u8>,
     prefix: &[u8],
@@ -218,7 +218,7 @@ fn row(representation: &NewRepresentation, (offset, bytes): (u64, u64)) -> Repre
     }
 }
 
-/// Fills in the checks of records that begin at `start`.
+/// Fills in the checksums of records that begin at `start`.
 fn seal(records: &mut [u8], start: u64) -> Result<(), WriteError> {
     let mut at = 0;
     while let Some(length) = record_at(records, at).map(<[u8]>::len) {

@@ -1,4 +1,4 @@
-//! Changes an archive and makes its checks right again, as an attacker would.
+//! Changes a valid archive and recalculates its checksums, as an attacker would.
 
 use core::mem::offset_of;
 use core::ops::Range;
@@ -12,6 +12,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::sample_archive::site;
 
+/// The bytes of the archive of [`site`], with changes and correct checksums.
 #[derive(Clone)]
 pub(crate) struct ForgedArchive {
     pub(crate) bytes: Vec<u8>,
@@ -26,6 +27,7 @@ impl ForgedArchive {
         Layout::open(&self.bytes).expect("still opens")
     }
 
+    /// Changes the header of the file.
     pub(crate) fn change_header(mut self, change: impl FnOnce(&mut FileHeader)) -> ForgedArchive {
         change(FileHeader::mut_from_prefix(&mut self.bytes).expect("a header").0);
         self.update_header_checksum()
@@ -53,7 +55,8 @@ impl ForgedArchive {
         self.change_section_row(kind, |row| row.digest = digest)
     }
 
-    /// Adds a section of another version at the end, optional and without a digest.
+    /// Adds a section of this kind and version at the end. Its row has no flag, so readers may skip
+    /// the section, and its digest is zero.
     pub(crate) fn append_section(
         mut self,
         kind: SectionKind,
@@ -77,6 +80,7 @@ impl ForgedArchive {
         self.update_header_checksum()
     }
 
+    /// Changes the header of the index, and its checksum.
     pub(crate) fn change_index_header(
         mut self,
         change: impl FnOnce(&mut IndexHeader),
@@ -89,7 +93,7 @@ impl ForgedArchive {
         })
     }
 
-    /// Changes every bucket.
+    /// Changes every bucket, and its checksum.
     pub(crate) fn change_buckets(mut self, change: impl Fn(&mut Bucket)) -> ForgedArchive {
         let start = self.section_range(SectionKind::INDEX).start;
         self.change_section(SectionKind::INDEX, |index| {
@@ -102,7 +106,8 @@ impl ForgedArchive {
         })
     }
 
-    /// Changes the record of a key: its header, and the bytes that follow.
+    /// Changes the record of a key, and its checksum. `change` gets the header of the record, and
+    /// the bytes that follow.
     pub(crate) fn change_record(
         mut self,
         key: &[u8],
@@ -119,13 +124,15 @@ impl ForgedArchive {
             let record = &mut record[..header.bytes.get() as usize];
             let (header, rest) = RecordHeader::mut_from_prefix(record).expect("a record");
             change(header, rest);
-            // The check covers the length in the header, as far as there are bytes.
+            // The checksum covers as many bytes of the record as its header says, which `change`
+            // may have altered, but no more than the section has.
             let length = (header.bytes.get() as usize).clamp(32, records.len() - start);
             let checksum = xxh3_64_with_seed(&records[start + 8..start + length], offset) as u32;
             records[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
         })
     }
 
+    /// Returns the range of bytes of a section in the file.
     fn section_range(&mut self, kind: SectionKind) -> Range<usize> {
         let row = *self.row_of(kind);
         let start = row.offset.get() as usize;
@@ -139,6 +146,7 @@ impl ForgedArchive {
         rows.iter_mut().find(|row| row.kind.get() == kind.0).expect("in the table")
     }
 
+    /// Recalculates the checksum of the header page.
     fn update_header_checksum(mut self) -> ForgedArchive {
         let start = offset_of!(FileHeader, checksum);
         let range = start..start + size_of::<u64>();

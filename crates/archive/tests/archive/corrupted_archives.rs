@@ -1,5 +1,5 @@
-//! Accidental damage: whatever happens to the bytes, a result is correct, or an error that names
-//! the damage.
+//! Accidental damage: every flipped bit, every length, every misplaced block. A lookup in a damaged
+//! archive returns the correct result, or an error that names the damage.
 
 use pinion_archive::layout::{FileHeader, SectionRow};
 use pinion_archive::{Layout, OpenError, Scratch, SectionKind, verify};
@@ -41,7 +41,7 @@ fn every_flipped_bit_is_harmless_or_named() {
     }
     assert_eq!(bytes, whole);
     assert!(refused > 4096 * 8, "at least the header page refuses the file: {refused}");
-    assert!(damaged > 1000 * 8, "at least index and records cost an answer: {damaged}");
+    assert!(damaged > 1000 * 8, "flips in the index and in records make lookups fail: {damaged}");
 }
 
 #[test]
@@ -110,7 +110,8 @@ fn a_change_shows_in_the_digest_or_in_verify() {
             bytes[position] ^= 1 << bit;
             correct_checksums(&mut bytes);
             if bytes == whole {
-                continue; // A corrected checksum.
+                // The flip was in a checksum, which `correct_checksums` has restored.
+                continue;
             }
             let Ok(report) = verify(&bytes, &mut |_, _| {}) else { continue };
             digest_changed += usize::from(report.digest != digest);
@@ -118,11 +119,11 @@ fn a_change_shows_in_the_digest_or_in_verify() {
             assert!(report.digest != digest || !report.is_sound(), "byte {position} bit {bit}");
         }
     }
-    assert!(digest_changed > 1000 * 8, "most of what lies in a section: {digest_changed}");
-    assert!(unsound > 100 * 8, "gaps and lost paths at least: {unsound}");
+    assert!(digest_changed > 1000 * 8, "flips in most bytes of sections: {digest_changed}");
+    assert!(unsound > 100 * 8, "flips in gaps between sections and in keys of records: {unsound}");
 }
 
-/// A signature is made of the digest, so it must not change it.
+/// A signature is computed over the digest, so adding one must not change the digest.
 #[test]
 fn a_section_of_signatures_leaves_the_digest_as_it_is() {
     let mut bytes = site();
@@ -146,10 +147,11 @@ fn a_section_of_signatures_leaves_the_digest_as_it_is() {
         bytes
     };
     let signed = with_section(SectionKind::SIGNATURES);
-    let report = verify(&signed, &mut |_, _| {}).expect("skipped");
+    let report = verify(&signed, &mut |_, _| {}).expect("sections of unknown kinds are skipped");
     assert!(report.is_sound());
     assert_eq!(report.digest, digest);
-    let other = verify(&with_section(SectionKind(99)), &mut |_, _| {}).expect("skipped");
+    let other = verify(&with_section(SectionKind(99)), &mut |_, _| {})
+        .expect("sections of unknown kinds are skipped");
     assert!(other.is_sound());
     assert_ne!(other.digest, digest);
 }

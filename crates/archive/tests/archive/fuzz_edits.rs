@@ -94,6 +94,7 @@ fn correct_trailing_checksums(structures: &mut [u8], offset: u64, length: usize)
     }
 }
 
+/// Corrects the checksums of records, as far as their lengths are valid.
 fn correct_record_checksums(records: &mut [u8], offset: u64) {
     let mut at = 0;
     while let Some((header, _)) =

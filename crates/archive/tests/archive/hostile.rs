@@ -183,7 +183,7 @@ fn skipped_sections_are_verified() {
         let other = forged.change_section_row(kind, |row| row.digest[31] ^= 1);
         let report = verify(&other.bytes, &mut |_, _| {}).expect("opens");
         let found: Vec<_> = report.damages.iter().map(|found| (found.part, found.fault)).collect();
-        assert_eq!(found, [(ArchivePart::Section(kind), Fault::Check)]);
+        assert_eq!(found, [(ArchivePart::Section(kind), Fault::Checksum)]);
     }
 }
 
@@ -211,7 +211,7 @@ fn code_that_misleads() {
     let other = ForgedArchive { bytes: later_site() }
         .change_section_row(SectionKind::CODE, |row| row.digest[0] ^= 1);
     let damage = other.layout().view(&other.bytes).code().expect_err("must be damaged");
-    assert_eq!(damage.fault, Fault::Check);
+    assert_eq!(damage.fault, Fault::Checksum);
     let newer = ForgedArchive { bytes: later_site() }
         .change_section_row(SectionKind::CODE, |row| row.version += 1);
     assert_eq!(open_error(&newer), section(SectionKind::CODE, SectionFault::Version(2)));

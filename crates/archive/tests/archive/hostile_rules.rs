@@ -1,4 +1,4 @@
-//! Rules, variants and fallbacks made to mislead, every check in them right.
+//! Rules, variants and fallback pages with wrong values and correct checksums.
 
 use pinion_archive::layout::{INDEX_FLAGS, RULE_KEEPS_QUERY, RuleHeader, SINGLE_PAGE_KEY};
 use pinion_archive::limits::{RULES_MAX, RULES_SECTION_MAX_BYTES};

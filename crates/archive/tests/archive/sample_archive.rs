@@ -248,7 +248,7 @@ pub(crate) fn rules_of(archive: &Archive<'_>) -> Vec<String> {
     archive.rules().iter().map(said).collect()
 }
 
-/// The description of one key in an archive, without borrowed data.
+/// The result of one lookup: the description of the entry of a key, without borrowed data.
 pub(crate) type LookupResult = Result<Option<Description>, Damage>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
