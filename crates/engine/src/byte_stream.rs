@@ -1,5 +1,5 @@
-//! Byte streams: connections of a raw listener, upgraded ones, and those that the server has
-//! opened.
+//! Byte streams: connections of a listener for byte streams, upgraded ones, and those that the
+//! server has opened.
 
 use crate::deadline::DeadlineKind;
 use crate::outgoing_connect::{ConnectTls, RemoteOrigin};
@@ -81,7 +81,7 @@ impl ByteStream {
         }
     }
 
-    /// Returns the condition that its deadline watches.
+    /// Returns the kind of deadline that it needs.
     pub(crate) fn deadline_kind(&self) -> DeadlineKind {
         let awaits_byte = self.awaits_first_byte && self.wanted_bytes > 0;
         if awaits_byte { DeadlineKind::FirstByte } else { DeadlineKind::StreamIdle }

@@ -1,5 +1,5 @@
-//! Byte streams: connections of a raw listener, and upgraded ones. Their events, and the actions
-//! that an application can take on one.
+//! Byte streams: connections of a listener for byte streams, and upgraded ones. Their events, and
+//! the actions that an application can take on one.
 
 use std::net::SocketAddr;
 

@@ -17,16 +17,21 @@ use crate::worker_buffers::Buffers;
 
 /// One connection.
 pub(crate) struct Conn {
+    /// The generation of the slot, by which messages and completions for an earlier connection in
+    /// this slot are recognised.
     pub(crate) generation: u64,
+    /// Whether the slot holds a connection: false before its first connection and after each
+    /// release.
     pub(crate) in_use: bool,
-    /// The side that has opened it.
+    /// Whether a client or the server opened the connection.
     pub(crate) direction: ConnectionDirection,
-    /// The number of exchanges and streams begun on it, modulo 2^32.
+    /// The number of exchanges and byte streams that have begun on the connection, modulo 2^32.
     pub(crate) exchanges_begun: u32,
     /// The client's address; `None` on a Unix socket, and until the PROXY protocol header has
     /// arrived.
     pub(crate) peer: Option<SocketAddr>,
-    /// The address of the socket, if a PROXY protocol header carried the client's address.
+    /// The address at the other end of the socket, which is that of the proxy, if a PROXY protocol
+    /// header has arrived. The inner `None` is a Unix socket.
     pub(crate) proxy_peer: Option<Box<Option<SocketAddr>>>,
     pub(crate) link: TransportLink,
     pub(crate) protocol: Protocol,
@@ -34,12 +39,12 @@ pub(crate) struct Conn {
 
 /// The protocol on a connection, and its state.
 pub(crate) enum Protocol {
-    /// A PROXY protocol header is to arrive from this address of a socket; see
-    /// `driver/proxy_header.rs`.
+    /// The PROXY protocol header has not arrived in full; see `driver/proxy_header.rs`. The value
+    /// is the address at the other end of the socket; `None` on a Unix socket.
     ProxyHeader(Option<SocketAddr>),
     /// A TLS handshake, or nothing yet on a listener with TLS.
     Handshake,
-    /// The protocol has not been decided: see `driver/protocol_detection.rs`.
+    /// The protocol is not known yet; see `driver/protocol_detection.rs`.
     Undetected,
     Http1(Http1),
     Multiplexed(Multiplexed),
@@ -63,7 +68,8 @@ pub(crate) enum Phase {
     Head,
     /// The content of an HTTP/1 request, wanted or discarded.
     Content,
-    /// An HTTP/1 request is complete, and its response is not.
+    /// An HTTP/1 request is complete, and no further input is processed: its response is not
+    /// complete, or the connection becomes a byte stream after a 101.
     Response,
     /// Frames of HTTP/2, or streams of QUIC.
     Multiplexed,
@@ -112,7 +118,7 @@ impl Protocol {
         }
     }
 
-    /// Returns the state of a protocol that carries multiplexed exchanges at once, if it is one.
+    /// Returns the state of a protocol that carries many exchanges at once, if it is one.
     #[inline]
     pub(crate) fn multiplexed(&mut self) -> Option<&mut Multiplexed> {
         match self {
@@ -140,7 +146,8 @@ impl Protocol {
         }
     }
 
-    /// Gives its resources back. Its streams must have been taken out before.
+    /// Returns its encoder and its counted memory to the pools of the worker. A multiplexed
+    /// protocol must have no open streams.
     pub(crate) fn give_back(self, buffers: &mut Buffers) {
         match self {
             Self::Http1(Http1::Exchange(mut open)) => {
@@ -200,7 +207,8 @@ impl Conn {
         }
     }
 
-    /// Returns whether no output of an exchange waits for its turn in the connection's queue.
+    /// Returns whether no stream has output that was not moved to the output queue of the
+    /// connection. This is always true for protocols without streams.
     #[inline]
     pub(crate) fn streams_have_no_output(&self) -> bool {
         match &self.protocol {
@@ -221,8 +229,8 @@ impl Conn {
         self.protocol.http3()
     }
 
-    /// Returns whether input is to be decrypted as TLS records. After the last response the input
-    /// is not read: decrypting it would cost more than sending it did.
+    /// Returns whether input is decrypted as TLS records. After the last response the input is
+    /// dropped: decrypting it would cost the server more than sending it cost the client.
     #[inline]
     pub(crate) fn decrypts_input(&self) -> bool {
         match self.protocol {
@@ -232,13 +240,13 @@ impl Conn {
         }
     }
 
-    /// Returns whether the last response is on its way.
+    /// Returns whether the last response has not left in full.
     #[inline]
     pub(crate) fn is_sending_last_response(&self) -> bool {
         matches!(&self.protocol, Protocol::Linger(linger) if linger.is_sending())
     }
 
-    /// Returns whether our side ends after the queued output.
+    /// Returns whether our side of the connection ends after the queued output.
     #[inline]
     pub(crate) fn ends_after_queued_output(&self) -> bool {
         match &self.protocol {
@@ -272,8 +280,9 @@ impl Conn {
         }
     }
 
-    /// Returns whether it [had something open](Self::has_single_open_exchange), and marks it as
-    /// over: the application gets no more events of it.
+    /// Marks the exchange or byte stream of
+    /// [`has_single_open_exchange`](Self::has_single_open_exchange) as ended, so that the
+    /// application gets no more events of it. Returns whether one was open.
     pub(crate) fn end_single_exchange(&mut self) -> bool {
         match &mut self.protocol {
             Protocol::Http1(Http1::Exchange(open)) => open.state.stage.take_open(),
@@ -296,22 +305,23 @@ impl Conn {
             Protocol::Http1(Http1::Discard { .. }) => true,
             Protocol::Http1(Http1::Upgraded) => false,
             Protocol::ByteStream(stream) => stream.wanted_bytes > 0,
-            // Nothing is read after the last response of a connection that does not linger.
+            // With `Remaining::Nothing`, no input is received while the last response is sent.
             Protocol::Linger(linger) => {
                 (linger.remaining != Remaining::Nothing || !linger.is_sending()) && has_room()
             }
+            // Datagrams arrive at the socket of the endpoint, not at this connection.
             Protocol::Multiplexed(Multiplexed::Http3(_)) => false,
             Protocol::Connecting(connecting) => connecting.step == ConnectStep::Handshake,
             Protocol::Closing => false,
         }
     }
 
-    /// Returns the condition that the deadline has to watch now.
+    /// Returns the kind of deadline that the state of the connection needs.
     #[inline]
     pub(crate) fn deadline_kind(&mut self) -> DeadlineKind {
         let Self { link, protocol, .. } = self;
         match protocol {
-            // The PROXY protocol header and the handshake together have the time of one.
+            // The PROXY protocol header and the TLS handshake share one handshake timeout.
             Protocol::ProxyHeader(_) | Protocol::Handshake => DeadlineKind::Handshake,
             Protocol::Connecting(_) => DeadlineKind::Connect,
             _ if link.blocked.is_some() || link.sending => DeadlineKind::Send,
@@ -332,19 +342,20 @@ impl Conn {
         !self.link.input.is_empty() || is_within_head
     }
 
-    /// Returns the number, as in its address, of the exchange or stream that was begun last.
+    /// Returns the number of the exchange or byte stream that has begun last, as in its
+    /// [`Address`](crate::exchange_address::Address).
     #[inline]
     pub(crate) fn last_exchange_number(&self) -> u32 {
         self.exchanges_begun
     }
 
-    /// Counts an exchange or a stream that begins.
+    /// Counts an exchange or a byte stream that begins.
     #[inline]
     pub(crate) fn count_exchange(&mut self) {
         self.exchanges_begun = self.exchanges_begun.wrapping_add(1);
     }
 
-    /// Makes the deadline watch `watch`. Returns whether it watched something else.
+    /// Starts a deadline of this kind, unless it runs already. Returns whether it was started.
     #[inline]
     pub(crate) fn start_deadline(
         &mut self,
@@ -353,12 +364,13 @@ impl Conn {
         settings: &WorkerSettings,
     ) -> bool {
         if let Protocol::Multiplexed(Multiplexed::Http3(_)) = self.protocol {
-            // Streams do not block each other: an incomplete head postpones nothing.
+            // HTTP/3 streams are independent, so an incomplete head on one does not postpone the
+            // deadlines of others.
             self.link.deadline.drop_postponed();
         }
         if kind == DeadlineKind::Send && (!self.link.receiving || !self.has_partial_head()) {
-            // A head that has become complete meanwhile takes no time from the next; one that is
-            // not read during this send cannot become complete.
+            // If no part of a head has arrived, the next head gets its full time. If receiving is
+            // off, the rest of a head cannot arrive, so the send does not use up its time.
             self.link.deadline.end(DeadlineKind::Head);
         }
         let is_new = self.link.deadline.start(kind, now_ms, settings);
@@ -368,9 +380,9 @@ impl Conn {
         is_new
     }
 
-    /// Returns when the condition of `watch` is late, in milliseconds, if the protocol knows: the
-    /// time of the first late stream, since input on others gives it no more time; or the end of
-    /// lingering, or of reading discarded content.
+    /// Returns the time of a deadline that is not a fixed timeout of its kind, in milliseconds:
+    /// that of a byte stream, of lingering, of an outgoing connection, of discarded content of
+    /// HTTP/3, or of the first late stream, since input on other streams gives it no more time.
     #[inline]
     fn due_ms(
         &mut self,
@@ -381,7 +393,8 @@ impl Conn {
         let Self { direction, link, .. } = self;
         match (&mut self.protocol, kind) {
             (Protocol::ByteStream(_), DeadlineKind::FirstByte | DeadlineKind::StreamIdle) => {
-                // A postponed deadline continues where it stood.
+                // These kinds have no fixed timeout. If a time is set, it is that of a postponed
+                // deadline which continues, so it is kept.
                 let is_fresh = link.deadline.at_ms() == u64::MAX;
                 let after_ms = settings.stream_timeout_ms(*direction, kind).filter(|_| is_fresh)?;
                 Some(now_ms.saturating_add(after_ms))
@@ -418,8 +431,8 @@ mod tests {
     use super::*;
     use crate::buffer_pool::Pool;
 
-    /// The rest of the head may have arrived at any time, since it waits in the kernel during a
-    /// send.
+    /// While receiving is off, the rest of the head may wait in the kernel, so this time is not
+    /// charged to the client.
     #[test]
     fn time_for_a_head_stops_while_receiving_is_off() {
         let (settings, mut pool) = (WorkerSettings::default(), Pool::new(1 << 20));
@@ -443,7 +456,7 @@ mod tests {
 
     /// Otherwise the application would be called again and again, at each tick of the timer wheel.
     #[test]
-    fn while_nothing_is_watched_only_the_deadline_of_the_application_comes() {
+    fn without_a_deadline_of_the_connection_only_that_of_the_application_expires() {
         const APP_DEADLINE_MS: u64 = 1 << 50;
         let mut conn = Conn::empty(0);
         let begin =
@@ -454,9 +467,9 @@ mod tests {
         begin(&mut conn, DeadlineKind::Body);
         assert!(conn.link.next_deadline_ms() < APP_DEADLINE_MS);
         conn.link.received();
-        assert_eq!(conn.link.next_deadline_ms(), APP_DEADLINE_MS, "behind the content");
+        assert_eq!(conn.link.next_deadline_ms(), APP_DEADLINE_MS, "after content was received");
         begin(&mut conn, DeadlineKind::Send);
         conn.link.sent(1);
-        assert_eq!(conn.link.next_deadline_ms(), APP_DEADLINE_MS, "behind the answer");
+        assert_eq!(conn.link.next_deadline_ms(), APP_DEADLINE_MS, "after output was sent");
     }
 }

@@ -1,17 +1,17 @@
-//! The side that has opened a connection: a client or the server.
+//! The direction of a connection: incoming from a client, or outgoing from the server.
 
 use std::num::NonZeroU16;
 
-/// The side that has opened a connection.
+/// The direction of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionDirection {
-    /// A client opened it, to a listener.
+    /// A client opened the connection, to this listener.
     Incoming(ListenerIndex),
-    /// The server opened it.
+    /// The server opened the connection.
     Outgoing,
 }
 
-/// The index of a listener plus one, so that a side takes two bytes.
+/// The index of a listener plus one, so that a direction takes two bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ListenerIndex(NonZeroU16);
 
@@ -24,7 +24,7 @@ impl ListenerIndex {
 }
 
 impl ConnectionDirection {
-    /// Returns the side of a client that was accepted by the listener with this index.
+    /// Returns the direction of a connection that the listener with this index has accepted.
     #[inline]
     pub(crate) fn incoming(listener: u16) -> Self {
         Self::Incoming(ListenerIndex(NonZeroU16::MIN.saturating_add(listener)))

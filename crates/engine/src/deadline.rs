@@ -1,4 +1,4 @@
-//! The condition that the deadline of a connection watches, and its time. A short interruption,
+//! The deadline of a connection: its kind and its time. A short interruption,
 //! such as an incomplete PING or the reply to one, postpones the deadline of the peer's next step,
 //! and gives it no more time.
 
@@ -7,8 +7,9 @@ use crate::limits::{
 };
 use crate::settings::WorkerSettings;
 
-/// The condition that the deadline of a connection watches. `Conn::deadline_kind` chooses it by the
-/// state of the connection, and `driver/timeouts.rs` acts when the time is over.
+/// The kind of a deadline: the condition that must end before the deadline expires.
+/// `Conn::deadline_kind` chooses it by the state of the connection, and `driver/timeouts.rs` acts
+/// when the deadline has expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeadlineKind {
     /// No condition; the application's own deadline may be set all the same.
@@ -43,7 +44,7 @@ pub(crate) enum DeadlineKind {
 }
 
 impl DeadlineKind {
-    /// Returns how long the watched condition may take, in milliseconds; `u64::MAX` is for ever.
+    /// Returns the timeout of this kind, in milliseconds; `u64::MAX` is none.
     #[inline]
     fn timeout_ms(self, settings: &WorkerSettings) -> u64 {
         match self {
@@ -96,7 +97,7 @@ impl Deadline {
         postponed_until: [0; 2],
     };
 
-    /// Returns the watched condition.
+    /// Returns the kind of the deadline.
     #[inline]
     pub(crate) fn kind(&self) -> DeadlineKind {
         self.kind
@@ -108,7 +109,7 @@ impl Deadline {
         self.at_ms
     }
 
-    /// Returns for how long the watched condition has lasted, in milliseconds.
+    /// Returns for how long the condition of the deadline has lasted, in milliseconds.
     pub(crate) fn stalled_ms(&self, now_ms: u64, settings: &WorkerSettings) -> u64 {
         if matches!(self.kind, DeadlineKind::FirstByte | DeadlineKind::StreamIdle) {
             // Silence on a byte stream may be intended.
@@ -117,8 +118,8 @@ impl Deadline {
         now_ms.saturating_add(self.kind.timeout_ms(settings)).saturating_sub(self.at_ms)
     }
 
-    /// Watches `watch` from now on; a postponed deadline of it continues where it stood. Returns
-    /// whether another condition was watched.
+    /// Starts a deadline of this kind; a postponed one of the same kind continues where it stood.
+    /// Returns whether it was started: false if a deadline of this kind runs already.
     #[inline]
     pub(crate) fn start(
         &mut self,
@@ -157,20 +158,20 @@ impl Deadline {
         self.at_ms = at_ms;
     }
 
-    /// Watches nothing until the next condition is known; returns the watched condition.
+    /// Stops the deadline until the next kind is known. Returns the kind that it had.
     #[inline]
     pub(crate) fn pause(&mut self) -> DeadlineKind {
         self.at_ms = u64::MAX;
         std::mem::replace(&mut self.kind, DeadlineKind::Nothing)
     }
 
-    /// Drops the postponed conditions.
+    /// Drops the postponed deadlines.
     #[inline]
     pub(crate) fn drop_postponed(&mut self) {
         self.postponed = [DeadlineKind::Nothing; 2];
     }
 
-    /// Ends this condition, whether it is watched or postponed.
+    /// Ends the deadline of this kind, whether it runs or is postponed.
     #[inline]
     pub(crate) fn end(&mut self, kind: DeadlineKind) {
         if self.kind == kind {
@@ -218,7 +219,7 @@ mod tests {
             assert_eq!(begin(deadline, DeadlineKind::Idle, 20), idle_ms);
             assert_eq!(begin(deadline, DeadlineKind::Head, 30), 30 + head_ms);
             assert_eq!(begin(deadline, DeadlineKind::Idle, 40), idle_ms);
-            // Several watches follow each other, and some of the output has been sent.
+            // Several kinds follow each other, and some of the output has been sent.
             begin(deadline, DeadlineKind::Send, 50);
             begin(deadline, DeadlineKind::Head, 60);
             begin(deadline, DeadlineKind::Send, 70);

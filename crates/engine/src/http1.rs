@@ -50,7 +50,7 @@ impl Http1 {
     /// The state in which it waits for a request.
     pub(crate) const IDLE: Self = Self::Head { scanned: 0 };
 
-    /// Returns the condition that a deadline has to watch, besides output that does not leave.
+    /// Returns the kind of deadline that the connection needs, besides that of a blocked send.
     #[inline]
     pub(crate) fn deadline_kind(&self, nothing_kept: bool) -> DeadlineKind {
         match self {

@@ -24,7 +24,7 @@ pub(crate) struct Http2 {
 }
 
 impl Http2 {
-    /// Returns the condition that the connection needs if the exchanges alone need `kind`.
+    /// Returns the kind of deadline that the connection needs if the exchanges alone need `kind`.
     pub(crate) fn deadline_kind(&self, kind: DeadlineKind) -> DeadlineKind {
         // A client that knows that the server leaves has no further requests here.
         if kind == DeadlineKind::Idle && self.session.is_leaving() {

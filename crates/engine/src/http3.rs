@@ -183,7 +183,7 @@ impl Http3 {
         self.session.has_left() && self.is_idle()
     }
 
-    /// Returns the condition that the connection needs if the exchanges alone need `kind`.
+    /// Returns the kind of deadline that the connection needs if the exchanges alone need `kind`.
     pub(crate) fn deadline_kind(&mut self, kind: DeadlineKind) -> DeadlineKind {
         match kind {
             _ if self.is_closed => DeadlineKind::Nothing,

@@ -17,7 +17,7 @@
 //! | `driver` | the work on one connection; only its files call the application |
 //! | `tls_io` | the input and output of a connection over TLS |
 //! | `connection` | a connection: a `transport_link` and a protocol |
-//! | `connection_direction` | the side that opened a connection |
+//! | `connection_direction` | whether a client or the server opened a connection |
 //! | `connection_table` | the connections of one worker: a slab whose slots carry a generation |
 //! | `deadline` | the deadline of a connection: its kind and its time |
 //! | `http1`, `http2`, `http3`, `multiplexed` | the protocols: their state and their responses |

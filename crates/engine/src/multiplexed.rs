@@ -254,7 +254,7 @@ impl Multiplexed {
         first_ms
     }
 
-    /// Returns the condition that a deadline has to kind, besides output that does not leave.
+    /// Returns the kind of deadline that the connection needs, besides that of a blocked send.
     pub(crate) fn deadline_kind(&mut self, nothing_kept: bool) -> DeadlineKind {
         if !nothing_kept || self.is_within_head() {
             return DeadlineKind::Head;
@@ -266,7 +266,7 @@ impl Multiplexed {
         }
     }
 
-    /// Returns the condition that the exchanges alone ask a deadline to kind.
+    /// Returns the kind of deadline that the exchanges alone need.
     fn exchange_deadline_kind(&mut self) -> DeadlineKind {
         if self.open_streams() == 0 {
             return DeadlineKind::Idle;

@@ -136,9 +136,8 @@ pub struct WorkerSettings {
 }
 
 impl WorkerSettings {
-    /// Returns how long the byte stream of a connection may be in the condition of `watch`, in
-    /// milliseconds; `None` is for ever. Streams that the server has opened are watched by the
-    /// application.
+    /// Returns the timeout of a byte stream for a deadline of this kind, in milliseconds; `None` is
+    /// none. Streams that the server has opened have no timeout here: the application sets theirs.
     pub(crate) fn stream_timeout_ms(
         &self,
         direction: ConnectionDirection,

@@ -322,7 +322,7 @@ impl WorkerCore {
 
     /// Sets the deadline that the state of a connection needs. It runs from the beginning of that
     /// state, and only the awaited progress moves it: a complete request, content that a handler
-    /// takes, bytes that leave. Each of these sets `watch` back to nothing. So a peer that sends
+    /// takes, bytes that leave. Each of these ends the deadline. So a peer that sends
     /// byte by byte gains no time, and neither does one whose handler is woken for other reasons.
     #[inline]
     pub(crate) fn set_deadline(&mut self, slot: Slot) {

@@ -1,4 +1,4 @@
-//! The connection between byte streams and the application.
+//! Delivers the events and the input of byte streams to the application.
 
 use crate::app::{App, ByteStreamEvent};
 use crate::backend::Slot;
@@ -9,12 +9,13 @@ use crate::deadline::DeadlineKind;
 use crate::linger::Remaining;
 use crate::worker_core::WorkerCore;
 
-/// Informs the application of a stream that has begun.
+/// Informs the application of a byte stream that has begun.
 pub(crate) fn open<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     deliver_event(app, core, slot, ByteStreamEvent::Open);
 }
 
-/// Passes an event of a stream to the application, and moves the connection on.
+/// Delivers an event of a byte stream, and then ends the connection if the application has closed
+/// the stream.
 pub(crate) fn deliver_event<A: App>(
     app: &mut A,
     core: &mut WorkerCore,
@@ -25,7 +26,7 @@ pub(crate) fn deliver_event<A: App>(
     after_event(core, slot);
 }
 
-/// Checks the actions of the application on a stream, and moves the connection on.
+/// Ends the connection after its queued output, if the application has closed the byte stream.
 pub(crate) fn after_event(core: &mut WorkerCore, slot: Slot) {
     let stream = core.conns.get(slot).protocol.byte_stream();
     if stream.is_some_and(|stream| stream.state == StreamState::Closed) {
@@ -33,11 +34,11 @@ pub(crate) fn after_event(core: &mut WorkerCore, slot: Slot) {
     }
 }
 
-/// Hands bytes to the application, as far as it wants them; returns the number of bytes.
+/// Delivers as many bytes of `input` to the application as it wants. Returns their number.
 pub(crate) fn input<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -> usize {
     let Conn { link, protocol, .. } = core.conns.get(slot);
     let Some(stream) = protocol.byte_stream() else {
-        unreachable!("input goes to the protocol of its connection")
+        unreachable!("this is only called for connections that carry a byte stream")
     };
     let taken = usize::try_from(stream.wanted_bytes).unwrap_or(usize::MAX).min(input.len());
     if taken == 0 {
