@@ -1,4 +1,4 @@
-//! The reasons why the output of a program is no response.
+//! The errors in the output of a program that should be a response.
 
 use core::fmt;
 
@@ -14,7 +14,8 @@ pub enum CgiError {
     HeadIncomplete,
     /// The head is longer than the limit, in bytes.
     HeadTooLarge {
-        /// The limit, [`ResponseLimits::head_bytes`](crate::h1::client::limits::ResponseLimits).
+        /// The limit, [`ResponseLimits::head_bytes`](crate::h1::client::limits::ResponseLimits):
+        /// responses of programs have the same limits as those of HTTP/1 servers.
         max_bytes: usize,
     },
     /// The head has more field lines than the limit.
@@ -24,18 +25,18 @@ pub enum CgiError {
     },
     /// The head has a control byte: the program wrote binary data without a head.
     ControlByteInHead,
-    /// A line of the head is no field line (RFC 3875 §6.3).
+    /// A line of the head is not a field line (RFC 3875 §6.3).
     MalformedFieldLine,
-    /// A field came twice that may come once (RFC 3875 §6.3).
+    /// A field occurs more than once that may occur only once (RFC 3875 §6.3).
     RepeatedField {
         /// The name of the field in the usual spelling.
         name: &'static str,
     },
-    /// `Status` is no code from 200 to 999 with an optional reason phrase (RFC 3875 §6.3.3).
+    /// `Status` is not a code from 200 to 999 with an optional reason phrase (RFC 3875 §6.3.3).
     InvalidStatus,
-    /// `Location` is empty, or a path to which no request can be made (RFC 3875 §6.3.2).
+    /// `Location` is empty, or a local path that is not a valid request target (RFC 3875 §6.3.2).
     InvalidLocation,
-    /// `Content-Length` is no decimal number (RFC 9110 §8.6).
+    /// `Content-Length` is not a decimal number (RFC 9110 §8.6).
     InvalidContentLength,
     /// The output is longer than `Content-Length` announced.
     ContentTooLong,
@@ -44,7 +45,7 @@ pub enum CgiError {
         /// The number of missing bytes.
         missing_bytes: u64,
     },
-    /// The output broke off: the connection was reset, or a time was over. How much is missing is
+    /// The output broke off: the connection was reset, or a timeout expired. How much is missing is
     /// not known.
     OutputAborted,
     /// More content than the limit.

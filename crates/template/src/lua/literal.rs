@@ -1,15 +1,17 @@
-//! Strings and numbers: their ends, and whether Lua would accept them.
+//! Finds where literal strings and numbers of Lua end, and checks that Lua accepts them.
 
 use super::token::is_name_byte;
 
-/// Returns the number of `=` in the opening of a long string: `[[` has none.
+/// Returns the level of the long bracket at the beginning, which is its number of `=`: `[[` has
+/// level 0. Returns `None` if there is no opening long bracket.
 pub(crate) fn long_bracket_level(rest: &[u8]) -> Option<usize> {
     let inner = rest.strip_prefix(b"[")?;
     let level = inner.iter().take_while(|&&byte| byte == b'=').count();
     (inner.get(level) == Some(&b'[')).then_some(level)
 }
 
-/// Returns the length of the long string at the beginning, brackets included.
+/// Returns the length of the long string or comment at the beginning, from its opening to its
+/// closing bracket of this level; `None` if it is not closed.
 pub(crate) fn long_bracket_length(rest: &[u8], level: usize) -> Option<usize> {
     let mut at = level + 2;
     loop {
@@ -23,7 +25,8 @@ pub(crate) fn long_bracket_length(rest: &[u8], level: usize) -> Option<usize> {
     }
 }
 
-/// Returns the length of the string at the beginning, quotes included.
+/// Returns the length of the quoted string at the beginning, including its quotes, or the reason
+/// why Lua does not accept it.
 pub(crate) fn string_length(rest: &[u8]) -> Result<usize, &'static str> {
     const UNCLOSED: &str =
         "the string has no end in its line; write one of several lines as [[ … ]]";
@@ -39,7 +42,8 @@ pub(crate) fn string_length(rest: &[u8]) -> Result<usize, &'static str> {
     }
 }
 
-/// Returns the length of an escape, after its backslash.
+/// Returns the length of an escape sequence without its backslash, or the reason why Lua does not
+/// accept it.
 fn escape_length(rest: &[u8]) -> Result<usize, &'static str> {
     const WRONG: &str =
         "the string has an escape that Lua does not know; write \\\\ for a backslash";
@@ -76,7 +80,8 @@ fn escape_length(rest: &[u8]) -> Result<usize, &'static str> {
     }
 }
 
-/// Returns the length of the text that Lua reads as one number, right or wrong.
+/// Returns the length of the text that the lexer of Lua takes as one number, even if it is
+/// malformed, such as `3x`.
 pub(crate) fn number_length(rest: &[u8]) -> usize {
     let hex = matches!(rest, [b'0', b'x' | b'X', ..]);
     let mut length = 0;
@@ -96,7 +101,8 @@ pub(crate) fn number_length(rest: &[u8]) -> usize {
     length
 }
 
-/// Returns whether Lua accepts it as a number; LuaJIT also has `1LL`, `1ULL`, `1i` and `0b1`.
+/// Returns whether LuaJIT accepts `text` as a number, including its own forms `1LL` and `1ULL` (64
+/// bits), `1i` (imaginary) and `0b1` (binary).
 pub(crate) fn is_number(text: &[u8]) -> bool {
     let lower = text.to_ascii_lowercase();
     let (body, is_digit, exponent_letter): (&[u8], fn(&u8) -> bool, u8) = match lower.as_slice() {

@@ -5,8 +5,8 @@ use core::fmt;
 use crate::limits::{FIELDS_MAX, TRAILER_MAX_BYTES};
 use crate::refusal::Refusal;
 
-/// The error of a response. The connection must close: the begin of the next response is no longer
-/// certain.
+/// The error of a response. The connection must close, since the beginning of the next response is
+/// no longer certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResponseError {
     /// The status line breaks the grammar, or the bytes are no HTTP/1 at all (RFC 9112 §4).
@@ -76,7 +76,7 @@ pub enum ResponseError {
 }
 
 impl ResponseError {
-    /// Returns the error of a response that breaks a rule which requests have as well.
+    /// Converts an error of the parts of the parser that requests and responses share.
     pub(super) const fn from_refusal(refusal: Refusal) -> ResponseError {
         match refusal {
             Refusal::LineEnd => ResponseError::MisplacedLineEnd,
@@ -86,11 +86,14 @@ impl ResponseError {
             Refusal::TransferCoding => ResponseError::UnsupportedTransferCoding,
             Refusal::Chunk => ResponseError::MalformedChunk,
             Refusal::Trailer => ResponseError::MalformedTrailer,
-            // Those of heads and of content have limits that the parser knows.
+            // These come from the trailer section. Callers convert those of the head, since they
+            // know its limits.
             Refusal::HeadTooLarge => ResponseError::TrailersTooLarge,
             Refusal::TooManyFields => ResponseError::TooManyTrailers,
+            // Not reached: the parser reports its own limit instead.
             Refusal::ContentTooLarge => ResponseError::ContentTooLarge { max_bytes: u64::MAX },
-            // Only a request line, the fields of a request, or its time is refused for these.
+            // Parsing of responses never returns these: they are about request lines, fields of
+            // requests and their timeouts.
             Refusal::RequestLine
             | Refusal::EmptyLines
             | Refusal::Target
@@ -105,7 +108,7 @@ impl ResponseError {
     }
 }
 
-/// A number of bytes for people: in KiB if it is a multiple of them.
+/// A number of bytes as messages show it: in KiB if it is a multiple of 1024.
 struct DisplayedSize(u64);
 
 impl fmt::Display for DisplayedSize {
