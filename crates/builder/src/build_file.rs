@@ -98,8 +98,8 @@ pub fn build_file_after(
     Ok(summary)
 }
 
-/// Has a file written and published as `out`. `write` gets the file, empty, and its later path.
-/// Returns the stamp of the file under its final name.
+/// Creates a file, has it written by `write`, and renames it to `out`. `write` gets the empty file
+/// and its later path. Returns the stamp of the file under its final name.
 pub(crate) fn write_and_rename<T, E: From<BuildError>>(
     out: &Path,
     force: bool,

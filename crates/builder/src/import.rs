@@ -1,15 +1,16 @@
-//! An archive of kawipiko becomes one of ours.
+//! Converts an archive of Kawipiko, a static web server whose archives are CDB files, to an archive
+//! of Pinion.
 //!
 //! | Step | Module | Does |
 //! |---|---|---|
-//! | 1 | `archive_plan` | references → pages, fallback pages, redirects and rules, in our order |
+//! | 1 | `archive_plan` | references (records of paths) → pages, fallback pages, redirects and rules |
 //! | 2 | `reference_responses` | blocks of fields → status, type, coding, fields |
-//! | 3 | `decoded_contents` | stored forms → the content itself |
-//! | 4 | `write_archive` | all of it → an archive |
+//! | 3 | `decoded_contents` | stored bodies, perhaps compressed → decoded contents |
+//! | 4 | `write_archive` | the plan and the contents → an archive |
 //!
-//! Features that our server has anyway are not carried over: redirects between the two slash forms
-//! of a path, and the names of folder indexes and short paths become aliases of the file they
-//! repeat.
+//! Redirects between a path with and without a slash at its end are not carried over, because the
+//! server makes them itself. Paths of folder indexes and short paths without an extension become
+//! aliases of the file whose content they repeat.
 
 mod archive_plan;
 mod decoded_contents;
@@ -32,24 +33,24 @@ use crate::summary::CodingSummary;
 pub use archive_plan::{Leftover, LeftoverReason};
 pub use decoded_contents::ContentFault;
 
-/// The reason why no archive was made of another one.
+/// The reason why an import failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// It cannot be opened.
+    /// The Kawipiko archive cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// One of its records is damaged.
+    /// A record of the Kawipiko archive is damaged.
     #[error(transparent)]
     Damage(#[from] Damage),
-    /// One of its contents cannot be read.
+    /// A content of the Kawipiko archive cannot be read.
     #[error("{}: {fault}", path.escape_ascii())]
     Content {
-        /// A path that it responds to.
+        /// A path whose response has this content.
         path: Box<[u8]>,
-        /// Why.
+        /// The reason why the content cannot be read.
         fault: ContentFault,
     },
-    /// The new archive cannot be made.
+    /// The new archive cannot be written.
     #[error(transparent)]
     Build(#[from] BuildError),
 }
@@ -65,33 +66,33 @@ impl From<WriteError> for ImportError {
 pub struct Imported {
     /// Paths with a content of their own.
     pub pages: u64,
-    /// Further names of those.
+    /// Further paths of those contents.
     pub aliases: u64,
     /// Pages for paths that do not exist.
     pub fallback_pages: u64,
     /// Redirects of one path.
     pub redirects: u64,
-    /// Redirects of more than one path, or of one host.
+    /// Redirects and pages for more than one path, or for one host.
     pub rules: u64,
-    /// Different contents.
+    /// Distinct contents: equal ones are stored once.
     pub contents: u64,
-    /// Their bytes.
+    /// The total size of the distinct contents, in bytes.
     pub content_bytes: u64,
     /// One per coding, in the order of the options.
     pub codings: Vec<CodingSummary>,
     /// The parts that were not carried over, and why; in no order.
     pub leftovers: Vec<Leftover>,
-    /// Length of the archive.
+    /// The length of the new archive, in bytes.
     pub archive_bytes: u64,
-    /// The digest of the archive.
+    /// The digest of the new archive.
     pub digest: Digest,
-    /// The time that all of it took.
+    /// The duration of the import.
     pub elapsed: Duration,
 }
 
-/// Makes the archive file `out` of the bytes of an archive of kawipiko. The options about the
-/// codings of bodies and the fields of every response count. `out` is treated as by
-/// [`build_file`](crate::build_file).
+/// Converts the Kawipiko archive `cdb` to an archive file at `out`, which is treated as by
+/// [`build_file`](crate::build_file). Of the options, those about codings, fields of every
+/// response, threads and overwriting are used.
 ///
 /// # Errors
 /// [`ImportError`]; after an error `out` is as it was.

@@ -2,14 +2,16 @@
 
 use super::name_group::Alphabet;
 
-/// The look of a part of a name.
+/// The kind of a part of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartKind {
-    /// Words, a word with a number, a date: it is no hash, beside any other names.
+    /// Words, a word with a number, or a date: never a hash, whatever the other names of the folder
+    /// are.
     Word,
-    /// It may be a hash beside others that are, and is no evidence for them.
+    /// Undecided: a hash only if other names of the group are evidence for hashes. It is no
+    /// evidence itself.
     Ambiguous,
-    /// No person writes this.
+    /// It looks random: evidence that the names of the group have hashes.
     Random,
 }
 
@@ -21,8 +23,9 @@ enum Class {
     Other,
 }
 
-/// Judges a part in which all characters are of that alphabet. Of random parts, 4 in 1000 are taken
-/// for words, and at most 9 in 100 are plain.
+/// Classifies a part, all characters of which are in `alphabet`. Of random parts of eight
+/// characters in any of the alphabets, less than 4 in 1000 are taken for words, and less than 10 in
+/// 100 are ambiguous.
 pub(super) fn classify(part: &[u8], alphabet: Alphabet) -> PartKind {
     let runs = runs(part);
     let count = |class: Class| runs.iter().filter(|(of, _)| *of == class).count();
@@ -40,21 +43,22 @@ pub(super) fn classify(part: &[u8], alphabet: Alphabet) -> PartKind {
     }
     let is_word_and_number = (words, numbers) == (1, 1);
     if alphabet == Alphabet::Base32 {
-        // Of random parts, 19 in 100 have no digit and 9 in 100 have one at an end.
+        // Of random parts of eight characters, 19 in 100 have no digit, and 9 in 100 have a single
+        // one at an end, so neither is enough.
         let is_ambiguous = are_words(part) || is_word_and_number && digits >= 2;
         return if is_ambiguous { PartKind::Ambiguous } else { PartKind::Random };
     }
     if letters <= 1 || are_words(part) || is_word_and_number && digits >= 4 {
         return PartKind::Word;
     }
-    // Numbers of articles and models have capitals and digits: `RTX4090D`.
+    // Product and model numbers consist of capitals and digits: `RTX4090D`.
     let is_of_one_case = count(u8::is_ascii_uppercase) == 0 || count(u8::is_ascii_lowercase) == 0;
     let is_ambiguous = words == 1 && numbers <= 1 || is_of_one_case;
     if is_ambiguous { PartKind::Ambiguous } else { PartKind::Random }
 }
 
-/// Returns whether all that `-` and `_` separate are words or numbers, in one way to write
-/// capitals.
+/// Returns whether everything between `-` and `_` is a word or a number, and the part does not mix
+/// lower case with two capitals in a row.
 fn are_words(part: &[u8]) -> bool {
     let has_lower_case = part.iter().any(u8::is_ascii_lowercase);
     let has_capitals_in_a_row = part.windows(2).any(|pair| pair.iter().all(u8::is_ascii_uppercase));
@@ -149,7 +153,7 @@ const FOLLOWERS: [&[u8]; 26] = [
     b"aeilouyz",
 ];
 
-/// Returns whether two letters follow each other in words, in any case.
+/// Returns whether the second letter follows the first in words, in upper or lower case.
 fn follows_in_words(pair: &[u8]) -> bool {
     let [one, next] = pair else { return true };
     let row = one.to_ascii_lowercase().wrapping_sub(b'a');

@@ -8,9 +8,10 @@ use super::output::ReplyOutput;
 #[derive(Debug)]
 pub struct ReplyReader<'o> {
     output: &'o ReplyOutput,
-    /// The number of bytes of the output that were read, without those of shared strings.
+    /// The offset of the next byte in the bytes of the output. Shared strings, which are long
+    /// strings that the output refers to, are not among these bytes.
     offset: usize,
-    /// The number of shared strings that were read.
+    /// The index of the next shared string.
     next_shared: usize,
 }
 
@@ -23,7 +24,7 @@ pub enum ReplyElement<'o> {
     Integer(i64),
     /// A floating-point number, which may be infinite.
     Double(f64),
-    /// A string of any kind.
+    /// A simple, bulk or verbatim string; a verbatim string without its format.
     Bytes(&'o [u8]),
     /// The text of an error, with its prefix.
     Error(&'o [u8]),
@@ -72,7 +73,8 @@ impl<'o> ReplyReader<'o> {
         Some((*kind, text))
     }
 
-    /// Reads a string of so many bytes, which is among the shared ones if it is long.
+    /// Reads a string of `length` bytes, and the line end after it: the next shared string if that
+    /// is at this position, otherwise bytes of the output.
     fn bulk(&mut self, length: usize) -> &'o [u8] {
         let bytes = match self.output.shared_at(self.next_shared, self.offset) {
             Some(string) => {
@@ -90,10 +92,13 @@ impl<'o> ReplyReader<'o> {
     }
 }
 
+/// Returns the count at the beginning of an element. The store has written the reply, so it is
+/// valid.
 fn count(text: &[u8]) -> usize {
     parse_u64(text).and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
 }
 
+/// Returns the value of a floating-point number, which the store has written.
 fn parse_double(text: &[u8]) -> f64 {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
 }

@@ -3,8 +3,8 @@
 /// Commands of one type of value.
 pub(crate) struct Group {
     pub(crate) commands: &'static [Row],
-    /// Commands that show a whole value: they are sent for each key when all others were. Their
-    /// parts are keys and words.
+    /// Commands that read a whole value: they are sent for each key after all others. Their parts
+    /// are keys and words.
     pub(crate) final_reads: &'static [Row],
 }
 
@@ -60,7 +60,8 @@ pub(crate) enum Part {
 pub(crate) enum Comparison {
     /// Everything, byte for byte.
     Exact,
-    /// Everything, but an error may be another one: newer versions have options that 7.0 has not.
+    /// Everything, but the text of an error may differ: newer versions have options that 7.0 has
+    /// not.
     ErrorTextMayDiffer,
     /// Arrays have the same elements in any order.
     AnyOrder,

@@ -28,7 +28,7 @@ pub(crate) fn compare_with_redis(group: &Group) {
     compare_all(requests(group, is_known));
 }
 
-/// Compares the replies to random requests of one group.
+/// Compares the replies to random valid requests of one group.
 ///
 /// # Panics
 /// A reply is another one.

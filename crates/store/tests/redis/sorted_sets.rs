@@ -1,4 +1,4 @@
-//! Commands on sorted sets.
+//! Random commands on sorted sets, whose replies are compared with those of redis-server.
 
 use crate::command_table::Comparison::{
     ErrorTextMayDiffer, Numbers, ScanWithScores, TypesAndLengths,
@@ -9,15 +9,18 @@ use crate::command_table::Part::{
 use crate::command_table::{Group, Part, Row, row};
 use crate::comparison::{compare_valid_requests_of_group, compare_with_redis};
 
-/// Scores that both servers write with the same digits.
+/// Scores that both servers write with the same digits, and texts that are not scores. A text that
+/// is here twice is sent more often.
 const SCORE: Part = Text(&[
     "0", "1", "2", "3", "1.5", "-2", "-0", "1e3", "+7", "inf", "-inf", "0x10", "1e400", "x", "nan",
     "1", "2", "2.25", "1000000", "-70000",
 ]);
+/// Bounds of ranges of scores, and texts that are not bounds.
 const SCORE_BOUND: Part = Text(&[
     "0", "1", "(1", "2", "(2", "3", "-inf", "+inf", "inf", "(-inf", "1.5", "-2", "x", "(", "1000",
     "-inf", "+inf", "nan",
 ]);
+/// Bounds of lexicographical ranges, and texts that are not bounds.
 const LEX_BOUND: Part =
     Text(&["-", "+", "-", "+", "[f", "(f", "[1", "(1", "[", "(", "f", "(g", "[3", "(h", "--"]);
 const LIMIT: &[Part] = &[Word("limit"), Integer, Integer];
@@ -114,7 +117,8 @@ pub(crate) const GROUP: Group = Group {
     final_reads: &[scored("zrange", &[Key, Word("0"), Word("-1"), WITH_SCORES])],
 };
 
-/// Commands on ranges of texts, whose results are only specified where all scores are equal.
+/// Commands on lexicographical ranges (`BYLEX`), whose results are only specified if all scores are
+/// equal.
 const LEX_RANGES: Group = Group {
     commands: &[
         row("zadd", &[Key, Word("0"), LONG_MEMBER]),

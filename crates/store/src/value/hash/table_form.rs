@@ -1,4 +1,4 @@
-//! The full form of a hash: a table of its fields.
+//! The table form of a hash, for large hashes.
 
 use super::expiry_index::ExpiryIndex;
 use crate::keyspace::allocation_size::allocated_bytes;
@@ -37,8 +37,8 @@ impl FieldEntry {
         decode_head(&self.0).0
     }
 
-    /// Replaces the value and the expiry in place if the new ones have the same lengths. Returns
-    /// whether that was possible.
+    /// Replaces the value in place, if the new one has the same length and the expiry does not
+    /// change. Returns whether that was possible.
     fn replace_in_place(&mut self, field: EncodedField<'_>) -> bool {
         let (_, expiry_ms, head_bytes) = decode_head(&self.0);
         let value = &mut self.0[head_bytes..];
@@ -54,7 +54,8 @@ impl FieldEntry {
     }
 }
 
-/// Returns a function that finds the expiry of the field with a hash.
+/// Returns a function from the hash of a name to the expiry of a field whose name has this hash, if
+/// there is one that expires.
 fn expiry_of(table: &SegmentTable<FieldEntry>, hasher: KeyHasher) -> impl Fn(u64) -> Option<u64> {
     move |name_hash| {
         let is_it = |entry: &FieldEntry| {
@@ -79,6 +80,7 @@ impl TableFields {
         &self.table
     }
 
+    /// Returns a function that computes the hash of the name of an entry.
     pub(super) fn entry_hasher(&self) -> impl Fn(&FieldEntry) -> u64 + use<> {
         let hasher = self.hasher;
         move |entry| hasher.hash(entry.name())
@@ -99,7 +101,8 @@ impl TableFields {
 
     /// Returns whether all fields have expired.
     pub(super) fn all_have_expired(&self, now_ms: u64) -> bool {
-        // If the bound of the last leaf is later than now, some fields have not expired.
+        // If even the earliest possible expiry in the last leaf of the index is later than now,
+        // some fields have not expired.
         let is_due = self.expiries.latest_bound_ms().is_some_and(|at| at <= now_ms);
         is_due && self.expiries.len() >= self.len() && self.expired_count(now_ms) >= self.len()
     }
@@ -155,20 +158,23 @@ impl TableFields {
         Some(expiry_ms)
     }
 
-    /// Examines about `count` fields that may have expired, and removes the expired ones. Returns
-    /// their number.
+    /// Examines at most `examined_max` fields that may have expired, and removes those that have.
+    /// Returns the number of removed fields.
     pub(super) fn remove_expired(&mut self, now_ms: u64, examined_max: usize) -> usize {
         let (mut examined, mut removed) = (0, 0);
         while examined < examined_max
             && let Some(mut leaf) = self.expiries.take_due_leaf(now_ms)
         {
-            // Fields of the leaf that have not expired, and the earliest expiry among them.
+            // The hashes of fields of the leaf that have not expired.
             let mut kept = Vec::new();
+            // The lowest pair of expiry and hash among `kept`.
             let mut kept_bound = (u64::MAX, u64::MAX);
             while examined < examined_max
                 && let Some(hash) = leaf.pop()
             {
                 examined += 1;
+                // If names of two fields have the same hash, the index can keep the hash of a field
+                // that was removed.
                 let Some(expiry_ms) = expiry_of(&self.table, self.hasher)(hash) else { continue };
                 if expiry_ms <= now_ms {
                     removed += usize::from(self.remove_expired_entry(hash, now_ms));
@@ -178,8 +184,8 @@ impl TableFields {
                 }
             }
             if !leaf.is_empty() {
-                // The rest of the leaf was not examined and may have expired long ago, so its bound
-                // must be the lowest.
+                // The rest of the leaf was not examined and may have expired long ago, so the leaf
+                // gets the bound that sorts before all others and is always due.
                 kept_bound = (0, 0);
                 leaf.append(&mut kept);
                 kept = leaf;
@@ -191,7 +197,8 @@ impl TableFields {
         removed
     }
 
-    /// Removes a field with this hash that has expired and was removed from the index.
+    /// Removes from the table an expired field whose name has this hash, and which the index does
+    /// not contain any more. Returns whether there was one.
     fn remove_expired_entry(&mut self, hash: u64, now_ms: u64) -> bool {
         let hasher = self.hasher;
         let is_it = |entry: &FieldEntry| {

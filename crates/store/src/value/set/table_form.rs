@@ -1,4 +1,4 @@
-//! The full form of a set: a table of its members.
+//! The table form of a set, for large sets.
 
 use super::Member;
 use crate::keyspace::allocation_size::allocated_bytes;
