@@ -29,6 +29,7 @@ pub(crate) struct Plan {
     pub(crate) requests_max: u64,
     /// Bytes of content of each request.
     pub(crate) upload_bytes: u64,
+    /// The expected bytes of content of each response, if it is checked.
     pub(crate) content_bytes: Option<u64>,
 }
 

@@ -1,32 +1,35 @@
-//! The counts of a measurement.
+//! Counts and latencies of a measurement, and their summary as JSON.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// Counts of responses, errors and datagrams.
+/// Counts of responses, errors and datagrams, and the latency of each response.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// The time of each response, in microseconds.
+    /// The time from the start of each request to the end of its response, in microseconds.
     latencies_us: Vec<u32>,
-    /// Bytes of content.
+    /// Bytes of content of all complete responses.
     content_bytes: u64,
-    /// Streams that broke, connections that broke, and responses of another length.
+    /// Streams and connections that broke, and responses whose content does not have the expected
+    /// length, [`Plan::content_bytes`](crate::client::Plan::content_bytes).
     pub(crate) errors: u64,
-    /// Responses with another status than 200.
+    /// Responses with a status other than 200.
     pub(crate) non_200_responses: u64,
     /// Requests that were open at the end and got no response.
     pub(crate) timeouts: u64,
-    /// Datagrams received and sent, and packets that were lost.
+    /// Datagrams that were received.
     pub(crate) datagrams_in: u64,
+    /// Datagrams that were sent.
     pub(crate) datagrams_out: u64,
+    /// QUIC packets that this side has declared lost.
     pub(crate) lost_packets: u64,
     /// Bytes of the datagrams that were received.
     pub(crate) received_bytes: u64,
 }
 
 impl Tally {
-    /// Counts a response that is complete.
+    /// Counts a complete response.
     pub(crate) fn count_response(
         &mut self,
         request_start: Instant,
@@ -38,7 +41,7 @@ impl Tally {
         self.content_bytes += content_bytes;
     }
 
-    /// Returns the data that is printed.
+    /// Returns the counts and the percentiles of the latencies as JSON.
     pub(crate) fn into_json(mut self, duration: Duration) -> Value {
         self.latencies_us.sort_unstable();
         let percentile_us = |per_mille: usize| {

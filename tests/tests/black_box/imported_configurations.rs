@@ -32,7 +32,7 @@ fn folder(name: &str) -> Folder {
     folder
 }
 
-/// Imports the file, has the result checked, and serves it at an address of its own.
+/// Imports the file, runs `pinion check` on the result, and serves it on a free port.
 fn imported(folder: &Folder, file: &str) -> Server {
     let [from, to] = [file, "pinion.toml"].map(|name| folder.join(name).display().to_string());
     let imported = run(&["import", &from, "-o", &to]);
@@ -42,11 +42,13 @@ fn imported(folder: &Folder, file: &str) -> Server {
     Start::serve(&[&to]).start()
 }
 
-/// Returns the user of the application, if the server needs one.
+/// Returns `line`, which names the user of the application, if the tests run as root; otherwise an
+/// empty text.
 fn user_if_root(line: &str) -> &str {
     if geteuid().is_root() { line } else { "" }
 }
 
+/// Asserts that the response has the status 200 and this text.
 #[track_caller]
 fn assert_response(server: &Server, target: &str, text: &str) {
     let response = server.get(target);
@@ -136,6 +138,8 @@ fn paths_that_unit_has_refused_stay_closed_or_are_named_as_open() {
     };
     folder.write("unit.json", unit(""));
     let server = imported(&folder, "unit.json");
+    // The import makes access rules of these refusals, which respond with 403 whatever the status
+    // was.
     for target in ["/admin/x", "/private/x", "/%61dmin/x"] {
         assert_eq!(server.get(target).status, 403, "{target}");
     }

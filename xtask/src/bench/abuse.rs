@@ -1,8 +1,8 @@
 //! `cargo xtask bench abuse`: the time that a client waits for a response while another one abuses
 //! the server, compared with its usual time.
 //!
-//! The content of a request can be an abuse as well: its own time is compared with that of content
-//! of the same length.
+//! A request itself can be the attack: for hash collisions, its own time is compared with that of
+//! an equally long request without collisions.
 //!
 //! The clients behave as in `tests/tests/black_box/connection_permits.rs` and `lua_uploads.rs`,
 //! which count responses; here they are timed.
@@ -30,21 +30,21 @@ usage: cargo xtask bench abuse [OPTIONS]
 
 /// The allowed time of a response, relative to its usual time.
 const RATIO_GOAL: f64 = 2.0;
-/// Connections that the server may have.
+/// The `--max-connections` of the server, and the connections that an attacker opens.
 const MAX_CONNECTIONS: usize = 512;
 /// Requests of the victim in a round, each on a connection of its own.
 const REQUESTS: usize = 200;
-/// Bytes of a form that has stalled.
+/// Bytes that are sent of the content of an upload before it stalls.
 const STALLED_BYTES: usize = 1 << 20;
 
-/// The interfaces of the kernel: each abuse is measured over both.
+/// The backends of the server (`--io`): each attack is measured over both.
 const BACKENDS: [&str; 2] = ["epoll", "uring"];
 
 /// An attack: the bytes and actions for a new connection, and the number of connections.
 struct Abuse {
     name: &'static str,
     connections: usize,
-    /// Sends the bytes of the attack; the connection is kept open then.
+    /// Sends the bytes of the attack; the connection stays open afterwards.
     attack: fn(&mut TcpStream) -> std::io::Result<()>,
 }
 
@@ -98,10 +98,12 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
     let report = format!(
         "{rounds} rounds over each backend, each with a fresh server of {MAX_CONNECTIONS} \
-         connections; the median of {REQUESTS} requests of a client, each on a new connection, \
-         while another client holds what it can or posts content again and again, over the same \
-         before. Of numbers that collide, the time of a request that makes a table with {} keys, \
-         over that with other keys. The median counts, in brackets the least and the most.\n\n{}",
+         connections. A ratio is the median latency of {REQUESTS} requests of a client, each on a \
+         new connection, while another client holds connections or posts content repeatedly, \
+         divided by the median latency of that client before. For hash collisions, it is the time \
+         of a request that fills a table with {} keys that collide, divided by the time with as \
+         many keys that do not. Values are medians of the rounds, with minimum and maximum in \
+         brackets.\n\n{}",
         hash_collisions::KEYS,
         figure_table::table(&figures),
     );
@@ -112,7 +114,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Ratios of the time that a victim waits during an attack over its usual time, and both times.
+/// Returns the ratio of the latency of a victim during an attack to its usual latency for each
+/// round, and both latencies as JSON.
 fn measure(
     pinion: &Path,
     site: &Path,
@@ -147,8 +150,8 @@ fn spread(figures: Vec<f64>) -> Result<Spread> {
     Spread::of(figures).context("no figures")
 }
 
-/// Returns the median time of a response, in milliseconds: of [`REQUESTS`], and of more as long as
-/// the measured load `goes_on`.
+/// Returns the median latency of requests of the victim, in milliseconds: of [`REQUESTS`], and of
+/// more as long as the measured load `goes_on`.
 fn victim_latency_ms(server: &Started, goes_on: impl Fn() -> bool) -> Result<f64> {
     let mut times = Vec::with_capacity(REQUESTS);
     while times.len() < REQUESTS || goes_on() {

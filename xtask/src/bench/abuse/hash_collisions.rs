@@ -25,8 +25,8 @@ pinion.post(\"/keys\", function(req)
 end)
 ";
 
-/// Ratios of the time of a request with keys that collide over that of one with others, and both
-/// times.
+/// Returns the ratio of the time of a request with keys that collide to that of one with other keys
+/// for each round, and both times as JSON.
 pub(super) fn measure(
     pinion: &Path,
     site: &Path,

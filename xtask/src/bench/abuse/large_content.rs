@@ -45,8 +45,9 @@ fn literals() -> String {
     format!("return {{{}}}", literals.join(","))
 }
 
-/// Returns the ratios of the time that a victim waits during this load to its usual time, and both
-/// times. The limits are those of every site: each request is completed or reaches a limit.
+/// Returns the ratio of the latency of a victim during this load to its usual latency for each
+/// round, and both latencies as JSON. The limits are those of every site: each request is completed
+/// or reaches a limit.
 pub(super) fn measure(
     pinion: &Path,
     site: &Path,
