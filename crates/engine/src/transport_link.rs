@@ -38,14 +38,14 @@ pub(crate) struct TransportLink {
     pub(crate) cut: Option<Gone>,
     /// Whether the application has acted on it outside of its own events.
     pub(crate) dirty: bool,
-    /// The deadline, and the condition that it watches.
+    /// The deadline, and its kind.
     pub(crate) deadline: Deadline,
     /// The earliest deadline that the application has set, in milliseconds; 0 is none.
     pub(crate) app_deadline_ms: u64,
     /// The index of its output queue.
     pub(crate) output: u32,
     /// The backend's progress when the send stall deadline was set; 0 if it was not read, because
-    /// that costs a system call. Over QUIC it is the progress that the deadline watches. It is the
+    /// that costs a system call. Over QUIC it is the progress that restarts the deadline. It is the
     /// lower half of the counter, since only a change matters.
     pub(crate) progress: u32,
     /// Bytes of output that the kernel has taken.

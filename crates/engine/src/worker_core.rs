@@ -236,8 +236,8 @@ impl WorkerCore {
         link.input.held_bytes() + output_bytes + sealed_bytes + protocol_bytes
     }
 
-    /// Returns how long ago the connection last made progress with the condition that its deadline
-    /// watches, in milliseconds; 0 if nothing is watched.
+    /// Returns the time since the deadline of the connection was started, in milliseconds; 0 if none
+    /// runs.
     pub(crate) fn stalled_ms(&mut self, slot: Slot) -> u64 {
         let now_ms = self.now.monotonic_ms;
         self.conns.get(slot).link.deadline.stalled_ms(now_ms, &self.settings)
@@ -322,8 +322,8 @@ impl WorkerCore {
 
     /// Sets the deadline that the state of a connection needs. It runs from the beginning of that
     /// state, and only the awaited progress moves it: a complete request, content that a handler
-    /// takes, bytes that leave. Each of these ends the deadline. So a peer that sends
-    /// byte by byte gains no time, and neither does one whose handler is woken for other reasons.
+    /// takes, bytes that leave. Each of these ends the deadline. So a peer that sends byte by byte
+    /// gains no time, and neither does one whose handler is woken for other reasons.
     #[inline]
     pub(crate) fn set_deadline(&mut self, slot: Slot) {
         let conn = self.conns.get(slot);

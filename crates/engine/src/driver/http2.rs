@@ -91,7 +91,7 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, ki
         return multiplexed_requests::content_stalled(app, core, slot);
     }
     let Some((http2, link, buffers)) = core.http2(slot) else {
-        unreachable!("its deadline watches HTTP/2")
+        unreachable!("this is only called for connections of HTTP/2")
     };
     if matches!(kind, DeadlineKind::Idle | DeadlineKind::Last) {
         http2.finish_all(link, buffers);

@@ -44,6 +44,7 @@ impl<'o> ReplyReader<'o> {
     /// Returns the next element, or `None` after the last one.
     pub fn next_element(&mut self) -> Option<ReplyElement<'o>> {
         let (kind, text) = self.line()?;
+        // The store itself has written the reply, so it is well-formed.
         Some(match kind {
             b':' => ReplyElement::Integer(parse_i64(text).unwrap_or_default()),
             b',' => ReplyElement::Double(parse_double(text)),
