@@ -2,9 +2,9 @@
 dofile(debug.getinfo(1, "S").source:match("^@(.*/)") .. "report.lua")
 
 init = function(arguments)
-  local one = {}
-  for i = 1, tonumber(arguments[1] or 16) do one[i] = wrk.format("GET", nil) end
-  batch = table.concat(one)
+  local requests = {}
+  for i = 1, tonumber(arguments[1] or 16) do requests[i] = wrk.format("GET", nil) end
+  batch = table.concat(requests)
 end
 
 request = function() return batch end

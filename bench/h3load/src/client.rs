@@ -47,6 +47,7 @@ pub(crate) struct Plan {
     pub(crate) requests_max: u64,
     /// Bytes of content of each request.
     pub(crate) upload_bytes: u64,
+    /// The expected bytes of content of each response, if it is checked.
     pub(crate) content_bytes: Option<u64>,
 }
 
@@ -245,8 +246,10 @@ impl Client {
         let Some(is_whole) = is_whole else { return };
         let fits = plan.content_bytes.is_none_or(|bytes| bytes == reply.content_bytes);
         match reply.is_ok {
-            Some(false) => tally.refusals += 1,
-            Some(true) if is_whole && fits => tally.answered(*begun, now, reply.content_bytes),
+            Some(false) => tally.non_200_responses += 1,
+            Some(true) if is_whole && fits => {
+                tally.count_response(*begun, now, reply.content_bytes)
+            }
             _ => tally.errors += 1,
         }
         self.open.remove(&id);

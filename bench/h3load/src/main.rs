@@ -77,7 +77,7 @@ fn main() -> Result<()> {
     for client in clients {
         client.close(&mut tally, now)?;
     }
-    println!("{}", tally.data(now - began));
+    println!("{}", tally.into_json(now - began));
     Ok(())
 }
 

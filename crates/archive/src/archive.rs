@@ -11,7 +11,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::byte_span::slice;
 use crate::damage::{ArchivePart, Damage, Fault};
 use crate::digest::Digest;
-use crate::entry::{Entry, Representation, record_check, validate_row};
+use crate::entry::{Entry, Representation, record_checksum, validate_row};
 use crate::entry_iterator::Entries;
 use crate::error_pages::ErrorPage;
 use crate::field_rules::FieldRules;
@@ -256,7 +256,7 @@ impl<'a> Archive<'a> {
                 let bytes = slice(self.bytes, section.offset, section.bytes)
                     .ok_or(damage(Fault::Outside))?;
                 if Digest::of(bytes) != section.digest {
-                    return Err(damage(Fault::Check));
+                    return Err(damage(Fault::Checksum));
                 }
                 core::str::from_utf8(bytes).map_err(|_| damage(Fault::Syntax))?
             }
@@ -305,8 +305,8 @@ impl<'a> Archive<'a> {
         let bytes =
             slice(self.bytes, offset, size_of::<Bucket>() as u64).ok_or(damage(Fault::Outside))?;
         let bucket = Bucket::read_from_bytes(bytes).map_err(|_| damage(Fault::Outside))?;
-        if index_hash::bucket_check(&bucket, offset) != bucket.check.get() {
-            return Err(damage(Fault::Check));
+        if index_hash::bucket_checksum(&bucket, offset) != bucket.checksum.get() {
+            return Err(damage(Fault::Checksum));
         }
         Ok(bucket)
     }
@@ -342,9 +342,9 @@ impl<'a> Archive<'a> {
         scratch.record.extend_from_slice(record);
         scratch.offset = offset;
         let copy = &scratch.record;
-        let stored = copy.first_chunk::<4>().map_or(0, |check| u32::from_le_bytes(*check));
-        if record_check(copy, offset) != stored {
-            return Err(damage(Fault::Check));
+        let stored = copy.first_chunk::<4>().map_or(0, |checksum| u32::from_le_bytes(*checksum));
+        if record_checksum(copy, offset) != stored {
+            return Err(damage(Fault::Checksum));
         }
         let entry = Entry::split(copy, offset).map_err(damage)?;
         if entry.record_bytes() != length {
@@ -365,8 +365,8 @@ impl<'a> Archive<'a> {
             .and_then(|_| slice(self.bytes, offset, row_bytes))
             .ok_or(damage(Fault::ExternalNumber))?;
         let row = ExternalRow::read_from_bytes(bytes).map_err(|_| damage(Fault::Outside))?;
-        if external_check(&row, offset) != row.check.get() {
-            return Err(damage(Fault::Check));
+        if external_checksum(&row, offset) != row.checksum.get() {
+            return Err(damage(Fault::Checksum));
         }
         if row.reserved != [0; 8] {
             return Err(damage(Fault::Reserved));
@@ -375,8 +375,8 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Returns the check of an externals row at `offset`.
-pub(crate) fn external_check(row: &ExternalRow, offset: u64) -> u64 {
+/// Returns the checksum of an externals row at `offset`.
+pub(crate) fn external_checksum(row: &ExternalRow, offset: u64) -> u64 {
     let bytes = row.as_bytes();
     xxh3_64_with_seed(bytes.split_last_chunk::<8>().map_or(bytes, |(rest, _)| rest), offset)
 }

@@ -31,7 +31,7 @@ impl<'a> Archive<'a> {
         let bytes = slice(self.bytes, span.offset, span.bytes).ok_or(damage(Fault::Outside))?;
         let section = self.layout.section(SectionKind::DIGESTS);
         if section.is_none_or(|section| section.digest != Digest::of(bytes)) {
-            return Err(damage(Fault::Check));
+            return Err(damage(Fault::Checksum));
         }
         let rows = <[DigestRow]>::ref_from_bytes(bytes).map_err(|_| damage(Fault::Length))?;
         Ok(BodyDigests { rows })
@@ -79,7 +79,11 @@ impl BodyDigests<'_> {
         let (body, digest) = (archive.body(representation)?, self.of(archive, representation)?);
         match body.zip(digest) {
             Some((body, digest)) if Digest::of(body) == digest => Ok(Some((digest, body))),
-            _ => Err(Damage { part: ArchivePart::Body, offset: range.offset, fault: Fault::Check }),
+            _ => Err(Damage {
+                part: ArchivePart::Body,
+                offset: range.offset,
+                fault: Fault::Checksum,
+            }),
         }
     }
 }

@@ -52,7 +52,7 @@ impl Archive<'_> {
         // Copied before it is hashed: a mapped file can change between two reads.
         let bytes: Box<[u8]> = bytes.ok_or(damage(Fault::Outside))?.into();
         if Digest::of(&bytes) != section.digest {
-            return Err(damage(Fault::Check));
+            return Err(damage(Fault::Checksum));
         }
         let rows = parse(&bytes).map_err(damage)?;
         Ok(CodeSection { bytes, rows })

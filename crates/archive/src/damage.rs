@@ -179,9 +179,9 @@ pub enum ArchivePart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[repr(u32)]
 pub enum Fault {
-    /// Its check or digest is that of other bytes.
+    /// Its checksum or digest is that of other bytes.
     #[error("does not match its checksum")]
-    Check,
+    Checksum,
     /// It is not, or not wholly, inside its section.
     #[error("outside its section")]
     Outside,

@@ -298,9 +298,9 @@ pub(crate) fn validate_row(row: &RepresentationRow) -> Result<(), Fault> {
     }
 }
 
-/// Returns the check of a record at `offset`.
+/// Returns the checksum of a record at `offset`.
 #[inline]
-pub(crate) fn record_check(record: &[u8], offset: u64) -> u32 {
+pub(crate) fn record_checksum(record: &[u8], offset: u64) -> u32 {
     xxh3_64_with_seed(record.get(8..).unwrap_or_default(), offset) as u32
 }
 

@@ -44,13 +44,13 @@ pub(crate) fn buckets_for(entries: u64) -> u64 {
     (entries * 10).div_ceil(BUCKET_SLOTS as u64 * 7).max(1)
 }
 
-/// Returns the check of a bucket at `offset`.
-pub(crate) fn bucket_check(bucket: &Bucket, offset: u64) -> u64 {
+/// Returns the checksum of a bucket at `offset`.
+pub(crate) fn bucket_checksum(bucket: &Bucket, offset: u64) -> u64 {
     xxh3_64_with_seed(bucket.slots.as_bytes(), offset)
 }
 
-/// Returns the check of an index header at `offset`.
-pub(crate) fn header_check(header: &IndexHeader, offset: u64) -> u64 {
+/// Returns the checksum of an index header at `offset`.
+pub(crate) fn header_checksum(header: &IndexHeader, offset: u64) -> u64 {
     let bytes = header.as_bytes();
     xxh3_64_with_seed(bytes.split_last_chunk::<8>().map_or(bytes, |(rest, _)| rest), offset)
 }

@@ -43,12 +43,12 @@ pub(crate) fn write<W: Write + Seek>(
         fallback_depths: site_facts.fallback_depths.into(),
         flags: site_facts.flags.into(),
         reserved: [0; 16],
-        check: 0.into(),
+        checksum: 0.into(),
     };
-    header.check = index_hash::header_check(&header, index_start).into();
+    header.checksum = index_hash::header_checksum(&header, index_start).into();
     let mut offset = index_start + size_of::<IndexHeader>() as u64;
     for bucket in &mut table {
-        bucket.check = index_hash::bucket_check(bucket, offset).into();
+        bucket.checksum = index_hash::bucket_checksum(bucket, offset).into();
         offset += size_of::<Bucket>() as u64;
     }
     write_section(output, SectionKind::INDEX, true, &[header.as_bytes(), table.as_bytes()])?;

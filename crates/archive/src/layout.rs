@@ -10,10 +10,10 @@
 //!        │ bodies     stored bytes, 8- or 4096-aligned  │
 //!        │ shared     SharedHeader + field lines, each  │ hashed and copied at open
 //!        │ meta       key=value lines                   │
-//!        │ index      IndexHeader, Bucket × n           │ each bucket carries a check
-//!        │ records    RecordHeader + path + target +    │ each record carries a check
+//!        │ index      IndexHeader, Bucket × n           │ each bucket has a checksum
+//!        │ records    RecordHeader + path + target +    │ each record has a checksum
 //!        │            RepresentationRow × n, each       │
-//!        │ externals  ExternalRow × n                   │ each row carries a check
+//!        │ externals  ExternalRow × n                   │ each row has a checksum
 //!        │ rules      RuleHeader + host + path + query  │ hashed and copied at open
 //!        │            + target, each                    │
 //!        │ digests    DigestRow × n                     │ blake3 of each stored body
@@ -33,9 +33,9 @@
 //! has that of its section, and the digests section has one for each body. blake3 over the table
 //! (`Layout::digest`) thereby stands for every byte that is served.
 //!
-//! **Checks know their place.** Record, bucket and row checks are xxh3 seeded with the structure's
-//! own file offset, so that a block of the file that was stored at the wrong place is as visible
-//! as a flipped bit.
+//! **Checksums depend on the position.** Those of records, buckets and rows are xxh3 seeded with
+//! the structure's own file offset, so that a block of the file that was stored at the wrong place
+//! is as visible as a flipped bit.
 //!
 //! **Versioning.** [`FORMAT_VERSION`] changes when the header page changes shape. A section's
 //! version changes when its content does. A reader skips sections of unknown kind, or of unknown
@@ -207,7 +207,7 @@ pub struct FileHeader {
     /// Length of the whole file.
     pub total_bytes: U64,
     /// xxh3-64 of the header page with these 8 bytes zero.
-    pub check: U64,
+    pub checksum: U64,
     /// Zero.
     pub reserved: [u8; 96],
 }
@@ -249,7 +249,7 @@ pub struct IndexHeader {
     /// Zero.
     pub reserved: [u8; 16],
     /// xxh3-64 of the 56 bytes before it, seeded with the header's file offset.
-    pub check: U64,
+    pub checksum: U64,
 }
 
 /// One cache line of the index.
@@ -260,7 +260,7 @@ pub struct Bucket {
     /// offset ÷ 8.
     pub slots: [U64; BUCKET_SLOTS],
     /// xxh3-64 of the 56 bytes before it, seeded with the bucket's file offset.
-    pub check: U64,
+    pub checksum: U64,
 }
 
 /// The first 32 bytes of a record. Path, target and zeros up to a multiple of 8 follow, then the
@@ -269,9 +269,9 @@ pub struct Bucket {
 #[repr(C)]
 pub struct RecordHeader {
     /// Low 32 bits of xxh3-64 over the record from byte 8 on, seeded with its file offset.
-    pub check: U32,
+    pub checksum: U32,
     /// Length of the whole record, a multiple of 8. It says how much is hashed, and is thereby
-    /// part of the check; hashing from a multiple of 8 on is faster.
+    /// part of the checksum; hashing from a multiple of 8 on is faster.
     pub bytes: U32,
     /// [`EntryKind`](crate::EntryKind).
     pub kind: u8,
@@ -358,7 +358,7 @@ pub struct ExternalRow {
     /// Zero.
     pub reserved: [u8; 8],
     /// xxh3-64 of the 24 bytes before it, seeded with the row's file offset.
-    pub check: U64,
+    pub checksum: U64,
 }
 
 /// One stored body. The rows rise by offset and do not overlap; bytes of the bodies section that

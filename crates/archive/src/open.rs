@@ -170,7 +170,7 @@ fn short(bytes: &[u8]) -> OpenError {
     OpenError::NoHeaderPage { bytes: bytes.len() as u64 }
 }
 
-/// Returns a copy of the header page that has the right magic, version and check.
+/// Returns a copy of the header page that has the right magic, version and checksum.
 pub(crate) fn header_page(bytes: &[u8]) -> Result<[u8; HEADER_PAGE_BYTES], OpenError> {
     if !bytes.starts_with(&MAGIC) {
         // An archive cut short within its first 8 bytes is still distinguished from other files.
@@ -183,9 +183,9 @@ pub(crate) fn header_page(bytes: &[u8]) -> Result<[u8; HEADER_PAGE_BYTES], OpenE
     if version != FORMAT_VERSION {
         return Err(OpenError::Version { found: version });
     }
-    let check = header.check.get();
-    header.check.set(0);
-    if xxh3_64(&page) != check {
+    let checksum = header.checksum.get();
+    header.checksum.set(0);
+    if xxh3_64(&page) != checksum {
         return Err(OpenError::HeaderCheck);
     }
     Ok(page)
@@ -347,8 +347,8 @@ fn index_span(bytes: &[u8], known: &KnownSections) -> Result<IndexSpan, OpenErro
     let content = slice(bytes, section.offset, section.bytes).ok_or(length)?;
     let (header, _) = IndexHeader::read_from_prefix(content).map_err(|_| length)?;
     let damage = |fault| Damage { part: ArchivePart::IndexHeader, offset: section.offset, fault };
-    if index_hash::header_check(&header, section.offset) != header.check.get() {
-        return Err(damage(Fault::Check).into());
+    if index_hash::header_checksum(&header, section.offset) != header.checksum.get() {
+        return Err(damage(Fault::Checksum).into());
     }
     if header.reserved != [0; 16] || header.flags.get() & !INDEX_FLAGS != 0 {
         return Err(damage(Fault::Reserved).into());

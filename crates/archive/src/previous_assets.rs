@@ -37,7 +37,7 @@ impl<'a> Archive<'a> {
         let bytes = slice(self.bytes, section.offset, section.bytes);
         let bytes = bytes.ok_or(damage(Fault::Outside))?;
         if Digest::of(bytes) != section.digest {
-            return Err(damage(Fault::Check));
+            return Err(damage(Fault::Checksum));
         }
         parse(bytes).ok_or(damage(Fault::Length))
     }

@@ -5,7 +5,7 @@ use std::io::{Seek, Write};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::damage::Fault;
-use crate::entry::{Entry, record_check};
+use crate::entry::{Entry, record_checksum};
 use crate::layout::{
     MODIFIED_NONE, PLACE_BODIES, PLACE_EXTERNAL, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY,
     RECORD_RULES_FIRST, RecordHeader, RepresentationRow, SHARED_NONE, SectionKind,
@@ -22,7 +22,7 @@ const WAITING_BYTES: usize = 64 * 1024;
 /// written, and a key and 16 bytes stay of each.
 #[derive(Default)]
 pub(crate) struct RecordWriter {
-    /// Whole records, one after the other, their checks not yet filled in.
+    /// Whole records, one after the other, their checksums not yet filled in.
     waiting: Vec<u8>,
     /// The offset at which the section began.
     start: Option<u64>,
@@ -149,7 +149,7 @@ impl RecordKeys {
     }
 }
 
-/// Appends a record, without its check, which depends on where it will be.
+/// Appends a record, without its checksum, which depends on where it will be.
 fn encode(
     records: &mut Vec<u8>,
     prefix: &[u8],
@@ -168,7 +168,7 @@ fn encode(
         + text_bytes
         + size_of::<RepresentationRow>() * entry.representations.len();
     let header = RecordHeader {
-        check: 0.into(),
+        checksum: 0.into(),
         bytes: (length as u32).into(),
         kind: entry.kind.number(),
         flags: flags(entry),
@@ -218,16 +218,16 @@ fn row(representation: &NewRepresentation, (offset, bytes): (u64, u64)) -> Repre
     }
 }
 
-/// Fills in the checks of records that begin at `start`.
+/// Fills in the checksums of records that begin at `start`.
 fn seal(records: &mut [u8], start: u64) -> Result<(), WriteError> {
     let mut at = 0;
     while let Some(length) = record_at(records, at).map(<[u8]>::len) {
         let Some(record) = records.get_mut(at..at + length) else {
             return Err(WriteError::TooLarge);
         };
-        let check = record_check(record, start + at as u64);
+        let checksum = record_checksum(record, start + at as u64);
         if let Some(field) = record.first_chunk_mut::<4>() {
-            *field = check.to_le_bytes();
+            *field = checksum.to_le_bytes();
         }
         at += length;
     }

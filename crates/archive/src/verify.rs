@@ -124,7 +124,7 @@ fn check_section(
 ) {
     let digest = hash(bytes, section.offset, section.bytes, advance);
     let part = ArchivePart::Section(section.kind);
-    report.check(part, section.offset, digest == Some(section.digest), Fault::Check);
+    report.check(part, section.offset, digest == Some(section.digest), Fault::Checksum);
 }
 
 /// Hashes every stored body, and checks that the gaps between them are zero.
@@ -154,7 +154,12 @@ fn check_bodies(
         }
         check_gap(archive.bytes, done, offset, report);
         let digest = hash(archive.bytes, offset, length, advance);
-        report.check(ArchivePart::Body, offset, digest == Some(Digest(row.digest)), Fault::Check);
+        report.check(
+            ArchivePart::Body,
+            offset,
+            digest == Some(Digest(row.digest)),
+            Fault::Checksum,
+        );
         done = offset + length;
     }
     check_gap(archive.bytes, done, bodies.end(), report);

@@ -11,7 +11,7 @@ use pinion_http::date::UnixSeconds;
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
 
-use crate::archive::external_check;
+use crate::archive::external_checksum;
 use crate::body_writer::{BodyNumber, BodyRef, BodyRoom, BodyWriter, External};
 use crate::code_section::NewCode;
 use crate::damage::Fault;
@@ -469,9 +469,9 @@ fn write_externals<W: Write + Seek>(
             bytes: external.bytes.into(),
             modified_ns: external.modified_ns.into(),
             reserved: [0; 8],
-            check: 0.into(),
+            checksum: 0.into(),
         };
-        row.check = external_check(&row, offset).into();
+        row.checksum = external_checksum(&row, offset).into();
         rows.push(row);
         offset += size_of::<ExternalRow>() as u64;
     }
@@ -484,7 +484,7 @@ fn header_page(rows: &[SectionRow], total_bytes: u64) -> Vec<u8> {
         version: FORMAT_VERSION.into(),
         sections: (rows.len() as u32).into(),
         total_bytes: total_bytes.into(),
-        check: 0.into(),
+        checksum: 0.into(),
         reserved: [0; 96],
     };
     let page = |header: &FileHeader| {
@@ -493,6 +493,6 @@ fn header_page(rows: &[SectionRow], total_bytes: u64) -> Vec<u8> {
         page.resize(HEADER_PAGE_BYTES, 0);
         page
     };
-    header.check = xxh3_64(&page(&header)).into();
+    header.checksum = xxh3_64(&page(&header)).into();
     page(&header)
 }

@@ -85,7 +85,8 @@ pub fn build_file_after(
         let summary = Summary { elapsed: begin.elapsed(), ..built.summary };
         Ok::<_, BuildError>((summary, cache_writer, cache_draft))
     };
-    let ((mut summary, cache_writer, cache_draft), stamp) = published(out, options.force, build)?;
+    let ((mut summary, cache_writer, cache_draft), stamp) =
+        write_and_rename(out, options.force, build)?;
     if let Some(mut draft) = cache_draft {
         let own = OwnArchive { digest: summary.digest, stamp };
         let finished = cache_writer.is_some_and(|writer| writer.finish(&own).is_ok());
@@ -97,9 +98,9 @@ pub fn build_file_after(
     Ok(summary)
 }
 
-/// Has a file written and published as `out`. `write` gets the file, empty, and its later path.
-/// Returns the stamp of the file under its final name.
-pub(crate) fn published<T, E: From<BuildError>>(
+/// Creates a file, has it written by `write`, and renames it to `out`. `write` gets the empty file
+/// and its later path. Returns the stamp of the file under its final name.
+pub(crate) fn write_and_rename<T, E: From<BuildError>>(
     out: &Path,
     force: bool,
     write: impl FnOnce(&File, &Path) -> Result<T, E>,

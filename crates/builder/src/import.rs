@@ -1,15 +1,16 @@
-//! An archive of kawipiko becomes one of ours.
+//! Converts an archive of Kawipiko, a static web server whose archives are CDB files, to an archive
+//! of Pinion.
 //!
 //! | Step | Module | Does |
 //! |---|---|---|
-//! | 1 | `archive_plan` | references → pages, fallback pages, redirects and rules, in our order |
+//! | 1 | `archive_plan` | references (records of paths) → pages, fallback pages, redirects and rules |
 //! | 2 | `reference_responses` | blocks of fields → status, type, coding, fields |
-//! | 3 | `decoded_contents` | stored forms → the content itself |
-//! | 4 | `write_archive` | all of it → an archive |
+//! | 3 | `decoded_contents` | stored bodies, perhaps compressed → decoded contents |
+//! | 4 | `write_archive` | the plan and the contents → an archive |
 //!
-//! Features that our server has anyway are not carried over: redirects between the two slash forms
-//! of a path, and the names of folder indexes and short paths become aliases of the file they
-//! repeat.
+//! Redirects between a path with and without a slash at its end are not carried over, because the
+//! server makes them itself. Paths of folder indexes and short paths without an extension become
+//! aliases of the file whose content they repeat.
 
 mod archive_plan;
 mod decoded_contents;
@@ -23,7 +24,7 @@ use std::time::{Duration, Instant};
 use pinion_archive::{Digest, WriteError};
 use pinion_kawipiko::{Archive, Damage, OpenError};
 
-use crate::build_to_file::published;
+use crate::build_to_file::write_and_rename;
 use crate::error::BuildError;
 use crate::options::Options;
 use crate::progress::Progress;
@@ -32,24 +33,24 @@ use crate::summary::CodingSummary;
 pub use archive_plan::{Leftover, LeftoverReason};
 pub use decoded_contents::ContentFault;
 
-/// The reason why no archive was made of another one.
+/// The reason why an import failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// It cannot be opened.
+    /// The Kawipiko archive cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// One of its records is damaged.
+    /// A record of the Kawipiko archive is damaged.
     #[error(transparent)]
     Damage(#[from] Damage),
-    /// One of its contents cannot be read.
+    /// A content of the Kawipiko archive cannot be read.
     #[error("{}: {fault}", path.escape_ascii())]
     Content {
-        /// A path that it responds to.
+        /// A path whose response has this content.
         path: Box<[u8]>,
-        /// Why.
+        /// The reason why the content cannot be read.
         fault: ContentFault,
     },
-    /// The new archive cannot be made.
+    /// The new archive cannot be written.
     #[error(transparent)]
     Build(#[from] BuildError),
 }
@@ -83,15 +84,15 @@ pub struct Imported {
     pub leftovers: Vec<Leftover>,
     /// The length of the archive, in bytes.
     pub archive_bytes: u64,
-    /// The digest of the archive.
+    /// The digest of the new archive.
     pub digest: Digest,
-    /// The time that all of it took.
+    /// The duration of the import.
     pub elapsed: Duration,
 }
 
-/// Makes the archive file `out` of the bytes of an archive of kawipiko. The options about the
-/// codings of bodies and the fields of every response count. `out` is treated as by
-/// [`build_file`](crate::build_file).
+/// Converts the Kawipiko archive `cdb` to an archive file at `out`, which is treated as by
+/// [`build_file`](crate::build_file). Of the options, those about codings, fields of every
+/// response, threads and overwriting are used.
 ///
 /// # Errors
 /// [`ImportError`]; after an error `out` is as it was.
@@ -105,6 +106,6 @@ pub fn import_file(
     let archive = Archive::open(cdb)?;
     let plan = archive_plan::plan(&archive)?;
     let write = |file: &File, _: &Path| write_archive::write(plan, options, file, progress);
-    let (imported, _) = published(out, options.force, write)?;
+    let (imported, _) = write_and_rename(out, options.force, write)?;
     Ok(Imported { elapsed: begin.elapsed(), ..imported })
 }

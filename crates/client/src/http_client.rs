@@ -47,12 +47,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use pinion_engine::Poster;
-use pinion_engine::app::{Gone, RawEvent};
+use pinion_engine::app::{ByteStreamEvent, Gone};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Slice;
 use pinion_engine::exchange_address::Address;
 use pinion_engine::outgoing_connect::NotConnected;
-use pinion_engine::raw_stream::RawStream;
 use pinion_http::fastcgi;
 use pinion_http::h1::client::response_parser::InputEnd;
 use pinion_http::h1::head_parser::HeadStorage;
@@ -394,12 +394,16 @@ impl HttpClient {
     }
 
     /// Handles an event of a connection that this client has opened.
-    pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+    pub fn byte_stream_event(
+        &mut self,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
+    ) {
         let Some(id) = stream.tag().map(ConnectionId) else { return };
         self.now_ms = stream.now().monotonic_ms;
         match event {
-            RawEvent::Open => self.connected(id),
-            RawEvent::Gone(why) if self.opening.contains_key(&id) => {
+            ByteStreamEvent::Open => self.connected(id),
+            ByteStreamEvent::Gone(why) if self.opening.contains_key(&id) => {
                 let error = match (stream.tls_error(), why) {
                     (Some(error), _) => AttemptError::Tls(handshake_message(error)),
                     (None, Gone::NotConnected(why)) => AttemptError::NotConnected(*why),
@@ -407,18 +411,18 @@ impl HttpClient {
                 };
                 self.not_connected(id, error);
             }
-            RawEvent::Bytes(bytes) => self.received(id, bytes, InputEnd::Open),
-            RawEvent::End => self.received(id, b"", InputEnd::Closed),
-            RawEvent::Gone(_) => self.received(id, b"", InputEnd::Broken),
-            RawEvent::Writable => {
+            ByteStreamEvent::Bytes(bytes) => self.received(id, bytes, InputEnd::Open),
+            ByteStreamEvent::End => self.received(id, b"", InputEnd::Closed),
+            ByteStreamEvent::Gone(_) => self.received(id, b"", InputEnd::Broken),
+            ByteStreamEvent::Writable => {
                 let Some(connection) = self.connections.get_mut(&id) else { return };
                 connection.is_blocked = false;
                 if let Some(id) = connection.user {
                     self.go_on_soon(id);
                 }
             }
-            RawEvent::Deadline => self.look_at_upload(id, stream),
-            RawEvent::Posted(_) | RawEvent::Stopping => {}
+            ByteStreamEvent::Deadline => self.look_at_upload(id, stream),
+            ByteStreamEvent::Posted(_) | ByteStreamEvent::Stopping => {}
         }
         self.flush(&mut stream.connections());
     }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use pinion_engine::Poster;
-use pinion_engine::app::{App, Event, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::listener::{Listener, bind_tcp};
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
@@ -28,7 +28,7 @@ impl App for Hello {
         }
     }
 
-    fn raw(&mut self, _: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(&mut self, _: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         stream.abort();
     }
 

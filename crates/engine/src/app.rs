@@ -13,11 +13,11 @@ use pinion_http::prepared_response::Prepared;
 use pinion_http::refusal::{Refusal, RefusedRequest};
 use pinion_http::request_head::RequestHead;
 
+use crate::byte_stream_handle::ByteStreamHandle;
 use crate::clock::Now;
 use crate::connection_actions::Connections;
 use crate::exchange::Exchange;
 use crate::exchange_address::Address;
-use crate::raw_stream::RawStream;
 
 pub use crate::end_reason::Gone;
 pub use crate::inbox::Message;
@@ -68,7 +68,7 @@ pub enum Event<'a> {
 }
 
 /// An event of a byte stream.
-pub enum RawEvent<'a> {
+pub enum ByteStreamEvent<'a> {
     /// The connection is open, or was upgraded.
     Open,
     /// Bytes from the peer.
@@ -81,7 +81,8 @@ pub enum RawEvent<'a> {
     Posted(Message),
     /// The deadline given to `wait` has passed.
     Deadline,
-    /// The server has begun to stop, as in [`Event::Stopping`]; see [`RawStream::is_stopping`].
+    /// The server has begun to stop, as in [`Event::Stopping`]; see
+    /// [`ByteStreamHandle::is_stopping`].
     Stopping,
     /// The connection is gone although the application has not ended it. The event comes at most
     /// once, and as the last event.
@@ -109,7 +110,7 @@ pub trait App {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>);
 
     /// Handles one event of one byte stream.
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>);
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>);
 
     /// Called once at the start of every pass, before any event. Here the application switches to a
     /// new generation of the served content, and does due work that belongs to no exchange

@@ -1,7 +1,7 @@
-//! Byte streams: connections of a raw listener, upgraded ones, and those that the server has
-//! opened.
+//! Byte streams: connections of a listener for byte streams, upgraded ones, and those that the
+//! server has opened.
 
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::outgoing_connect::{ConnectTls, RemoteOrigin};
 
 /// The state of a byte stream for the application.
@@ -23,7 +23,7 @@ pub(crate) struct ByteStream {
     /// Whether the peer has ended its side, so that `End` is owed after the bytes that came before.
     pub(crate) owes_end: bool,
     /// The number of bytes that the application will take.
-    pub(crate) wanted: u64,
+    pub(crate) wanted_bytes: u64,
     /// The application's tag of it, if the server has opened it.
     pub(crate) tag: Option<u64>,
     /// The lower half of the backend's progress at the last deadline of the application.
@@ -66,12 +66,12 @@ pub(crate) enum ConnectStep {
 
 impl ByteStream {
     /// Creates a byte stream, whose peer may have `ended` already.
-    pub(crate) fn new(ended: bool) -> Self {
+    pub(crate) fn new(peer_ended: bool) -> Self {
         Self {
             state: StreamState::Open,
             owes_writable: false,
-            owes_end: ended,
-            wanted: 0,
+            owes_end: peer_ended,
+            wanted_bytes: 0,
             tag: None,
             progress: 0,
             owes_finish: false,
@@ -81,10 +81,10 @@ impl ByteStream {
         }
     }
 
-    /// Returns the condition that its deadline watches.
-    pub(crate) fn watch(&self) -> DeadlineWatch {
-        let awaits_byte = self.awaits_first_byte && self.wanted > 0;
-        if awaits_byte { DeadlineWatch::FirstByte } else { DeadlineWatch::StreamIdle }
+    /// Returns the kind of deadline that it needs.
+    pub(crate) fn deadline_kind(&self) -> DeadlineKind {
+        let awaits_byte = self.awaits_first_byte && self.wanted_bytes > 0;
+        if awaits_byte { DeadlineKind::FirstByte } else { DeadlineKind::StreamIdle }
     }
 
     /// Creates the byte stream of a connection that the server opens, with the application's `tag`.

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 
 use crate::byte_stream::{ByteStream, ConnectStep, Connecting, StreamState};
-use crate::connection_side::ConnectionSide;
-use crate::deadline::DeadlineWatch;
+use crate::connection_direction::ConnectionDirection;
+use crate::deadline::DeadlineKind;
 use crate::http1::Http1;
 use crate::http2::Http2;
 use crate::http3::Http3;
-use crate::limits::INPUT_BUFFER_MAX_BYTES;
+use crate::limits::INPUT_HIGH_WATER_BYTES;
 use crate::linger::{Linger, Remaining};
 use crate::multiplexed::Multiplexed;
 use crate::settings::WorkerSettings;
@@ -17,36 +17,41 @@ use crate::worker_buffers::Buffers;
 
 /// One connection.
 pub(crate) struct Conn {
+    /// The generation of the slot, by which messages and completions for an earlier connection in
+    /// this slot are recognised.
     pub(crate) generation: u64,
-    pub(crate) live: bool,
-    /// The side that has opened it.
-    pub(crate) side: ConnectionSide,
-    /// The number of exchanges and streams begun on it, modulo 2^32.
-    pub(crate) begun: u32,
+    /// Whether the slot holds a connection: false before its first connection and after each
+    /// release.
+    pub(crate) in_use: bool,
+    /// Whether a client or the server opened the connection.
+    pub(crate) direction: ConnectionDirection,
+    /// The number of exchanges and byte streams that have begun on the connection, modulo 2^32.
+    pub(crate) exchanges_begun: u32,
     /// The client's address; `None` on a Unix socket, and until the PROXY protocol header has
     /// arrived.
     pub(crate) peer: Option<SocketAddr>,
-    /// The address of the socket, if a PROXY protocol header carried the client's address.
-    pub(crate) proxy: Option<Box<Option<SocketAddr>>>,
+    /// The address at the other end of the socket, which is that of the proxy, if a PROXY protocol
+    /// header has arrived. The inner `None` is a Unix socket.
+    pub(crate) proxy_peer: Option<Box<Option<SocketAddr>>>,
     pub(crate) link: TransportLink,
     pub(crate) protocol: Protocol,
 }
 
 /// The protocol on a connection, and its state.
 pub(crate) enum Protocol {
-    /// A PROXY protocol header is to arrive from this address of a socket; see
-    /// `driver/proxy_header.rs`.
+    /// The PROXY protocol header has not arrived in full; see `driver/proxy_header.rs`. The value
+    /// is the address at the other end of the socket; `None` on a Unix socket.
     ProxyHeader(Option<SocketAddr>),
     /// A TLS handshake, or nothing yet on a listener with TLS.
     Handshake,
-    /// The protocol has not been decided: see `driver/protocol_detection.rs`.
-    Preface,
+    /// The protocol is not known yet; see `driver/protocol_detection.rs`.
+    Undetected,
     Http1(Http1),
     Multiplexed(Multiplexed),
     /// The server opens the connection, which will be a byte stream.
     Connecting(Box<Connecting>),
     /// A byte stream.
-    Raw(ByteStream),
+    ByteStream(ByteStream),
     /// Our last response is sent or on its way; further input of the peer is dropped.
     Linger(Linger),
     /// The connection is closed; the kernel still holds memory of it.
@@ -58,18 +63,19 @@ pub(crate) enum Protocol {
 pub(crate) enum Phase {
     ProxyHeader,
     Handshake,
-    Preface,
+    Undetected,
     /// A request head of HTTP/1.
     Head,
     /// The content of an HTTP/1 request, wanted or discarded.
     Content,
-    /// An HTTP/1 request is complete, and its response is not.
+    /// An HTTP/1 request is complete, and no further input is processed: its response is not
+    /// complete, or the connection becomes a byte stream after a 101.
     Response,
     /// Frames of HTTP/2, or streams of QUIC.
     Multiplexed,
     /// The connection is being opened.
     Connecting,
-    Raw,
+    ByteStream,
     Linger,
     Closing,
 }
@@ -81,14 +87,14 @@ impl Protocol {
         match self {
             Self::ProxyHeader(_) => Phase::ProxyHeader,
             Self::Handshake => Phase::Handshake,
-            Self::Preface => Phase::Preface,
+            Self::Undetected => Phase::Undetected,
             Self::Http1(Http1::Head { .. }) => Phase::Head,
             Self::Http1(Http1::Exchange(open)) if open.content.is_none() => Phase::Response,
             Self::Http1(Http1::Upgraded) => Phase::Response,
             Self::Http1(_) => Phase::Content,
             Self::Multiplexed(_) => Phase::Multiplexed,
             Self::Connecting(_) => Phase::Connecting,
-            Self::Raw(_) => Phase::Raw,
+            Self::ByteStream(_) => Phase::ByteStream,
             Self::Linger(_) => Phase::Linger,
             Self::Closing => Phase::Closing,
         }
@@ -116,7 +122,7 @@ impl Protocol {
     #[inline]
     pub(crate) fn multiplexed(&mut self) -> Option<&mut Multiplexed> {
         match self {
-            Self::Multiplexed(many) => Some(many),
+            Self::Multiplexed(multiplexed) => Some(multiplexed),
             _ => None,
         }
     }
@@ -134,21 +140,22 @@ impl Protocol {
     #[inline]
     pub(crate) fn byte_stream(&mut self) -> Option<&mut ByteStream> {
         match self {
-            Self::Raw(stream) => Some(stream),
+            Self::ByteStream(stream) => Some(stream),
             Self::Connecting(connecting) => Some(&mut connecting.stream),
             _ => None,
         }
     }
 
-    /// Gives its resources back. Its streams must have been taken out before.
+    /// Returns its encoder and its counted memory to the pools of the worker. A multiplexed
+    /// protocol must have no open streams.
     pub(crate) fn give_back(self, buffers: &mut Buffers) {
         match self {
             Self::Http1(Http1::Exchange(mut open)) => {
                 buffers.encoders.give_back(&mut open.state.encoder, &mut buffers.pool);
             }
-            Self::Multiplexed(many) => {
-                debug_assert!(many.open_streams() == 0);
-                buffers.pool.release(many.counted_bytes());
+            Self::Multiplexed(multiplexed) => {
+                debug_assert!(multiplexed.open_streams() == 0);
+                buffers.pool.release(multiplexed.counted_bytes());
             }
             _ => {}
         }
@@ -159,11 +166,11 @@ impl Conn {
     pub(crate) fn empty(generation: u64) -> Self {
         Self {
             generation,
-            live: false,
-            side: ConnectionSide::Opened,
-            begun: 0,
+            in_use: false,
+            direction: ConnectionDirection::Outgoing,
+            exchanges_begun: 0,
             peer: None,
-            proxy: None,
+            proxy_peer: None,
             link: TransportLink::new(false),
             protocol: Protocol::Closing,
         }
@@ -175,7 +182,7 @@ impl Conn {
     /// Panics if the server has opened the connection.
     #[inline]
     pub(crate) fn listener(&self) -> u16 {
-        let ConnectionSide::Accepted(listener) = self.side else {
+        let ConnectionDirection::Incoming(listener) = self.direction else {
             unreachable!("a connection that the server opens has no listener")
         };
         listener.get()
@@ -184,9 +191,9 @@ impl Conn {
     /// Returns the index of the listener that accepted its client; `None` if the server has opened
     /// the connection.
     pub(crate) fn accepted_by(&self) -> Option<u16> {
-        match self.side {
-            ConnectionSide::Accepted(listener) => Some(listener.get()),
-            ConnectionSide::Opened => None,
+        match self.direction {
+            ConnectionDirection::Incoming(listener) => Some(listener.get()),
+            ConnectionDirection::Outgoing => None,
         }
     }
 
@@ -200,11 +207,12 @@ impl Conn {
         }
     }
 
-    /// Returns whether no output of an exchange waits for its turn in the connection's queue.
+    /// Returns whether no stream has output that was not moved to the output queue of the
+    /// connection. This is always true for protocols without streams.
     #[inline]
-    pub(crate) fn all_is_queued(&self) -> bool {
+    pub(crate) fn streams_have_no_output(&self) -> bool {
         match &self.protocol {
-            Protocol::Multiplexed(many) => many.queued_bytes() == 0,
+            Protocol::Multiplexed(multiplexed) => multiplexed.queued_bytes() == 0,
             _ => true,
         }
     }
@@ -221,10 +229,10 @@ impl Conn {
         self.protocol.http3()
     }
 
-    /// Returns whether input is to be decrypted as TLS records. After the last response the input
-    /// is not read: decrypting it would cost more than sending it did.
+    /// Returns whether input is decrypted as TLS records. After the last response the input is
+    /// dropped: decrypting it would cost the server more than sending it cost the client.
     #[inline]
-    pub(crate) fn opens_input(&self) -> bool {
+    pub(crate) fn decrypts_input(&self) -> bool {
         match self.protocol {
             Protocol::Handshake => true,
             Protocol::Linger(_) => false,
@@ -232,23 +240,23 @@ impl Conn {
         }
     }
 
-    /// Returns whether the last response is on its way.
+    /// Returns whether the last response has not left in full.
     #[inline]
-    pub(crate) fn sends_last(&self) -> bool {
+    pub(crate) fn is_sending_last_response(&self) -> bool {
         matches!(&self.protocol, Protocol::Linger(linger) if linger.is_sending())
     }
 
-    /// Returns whether our side ends after the queued output.
+    /// Returns whether our side of the connection ends after the queued output.
     #[inline]
-    pub(crate) fn sends_no_more(&self) -> bool {
+    pub(crate) fn ends_after_queued_output(&self) -> bool {
         match &self.protocol {
-            Protocol::Raw(stream) => stream.finished,
-            _ => self.sends_last(),
+            Protocol::ByteStream(stream) => stream.finished,
+            _ => self.is_sending_last_response(),
         }
     }
 
     /// Returns whether the last response has left, and further input of the peer is dropped.
-    pub(crate) fn lingers(&self) -> bool {
+    pub(crate) fn is_dropping_input(&self) -> bool {
         matches!(&self.protocol, Protocol::Linger(linger) if linger.has_begun())
     }
 
@@ -263,21 +271,22 @@ impl Conn {
     /// Returns whether an exchange or a byte stream is open whose events the application expects,
     /// if the protocol carries no more than one at a time.
     #[inline]
-    pub(crate) fn is_open(&self) -> bool {
+    pub(crate) fn has_single_open_exchange(&self) -> bool {
         match &self.protocol {
             Protocol::Http1(Http1::Exchange(open)) => open.state.stage.is_open(),
-            Protocol::Raw(stream) => stream.state == StreamState::Open,
+            Protocol::ByteStream(stream) => stream.state == StreamState::Open,
             Protocol::Connecting(connecting) => connecting.stream.state == StreamState::Open,
             _ => false,
         }
     }
 
-    /// Returns whether it [had something open](Self::is_open), and marks it as over: the
-    /// application gets no more events of it.
-    pub(crate) fn take_open(&mut self) -> bool {
+    /// Marks the exchange or byte stream of
+    /// [`has_single_open_exchange`](Self::has_single_open_exchange) as ended, so that the
+    /// application gets no more events of it. Returns whether one was open.
+    pub(crate) fn end_single_exchange(&mut self) -> bool {
         match &mut self.protocol {
             Protocol::Http1(Http1::Exchange(open)) => open.state.stage.take_open(),
-            Protocol::Raw(stream) => stream.abandon(),
+            Protocol::ByteStream(stream) => stream.abandon(),
             Protocol::Connecting(connecting) => connecting.stream.abandon(),
             _ => false,
         }
@@ -287,113 +296,119 @@ impl Conn {
     #[inline]
     pub(crate) fn takes_input(&self) -> bool {
         let Self { link, protocol, .. } = self;
-        let has_room = || link.input.len() < INPUT_BUFFER_MAX_BYTES / 2;
+        let has_room = || link.input.len() < INPUT_HIGH_WATER_BYTES;
         match protocol {
             Protocol::ProxyHeader(_) | Protocol::Handshake => true,
-            Protocol::Preface | Protocol::Multiplexed(Multiplexed::Http2(_)) => has_room(),
+            Protocol::Undetected | Protocol::Multiplexed(Multiplexed::Http2(_)) => has_room(),
             Protocol::Http1(Http1::Head { .. }) => has_room(),
             Protocol::Http1(Http1::Exchange(open)) => open.takes_input(link.input.is_empty()),
             Protocol::Http1(Http1::Discard { .. }) => true,
             Protocol::Http1(Http1::Upgraded) => false,
-            Protocol::Raw(stream) => stream.wanted > 0,
-            // Nothing is read after the last response of a connection that does not linger.
+            Protocol::ByteStream(stream) => stream.wanted_bytes > 0,
+            // With `Remaining::Nothing`, no input is received while the last response is sent.
             Protocol::Linger(linger) => {
                 (linger.remaining != Remaining::Nothing || !linger.is_sending()) && has_room()
             }
+            // Datagrams arrive at the socket of the endpoint, not at this connection.
             Protocol::Multiplexed(Multiplexed::Http3(_)) => false,
             Protocol::Connecting(connecting) => connecting.step == ConnectStep::Handshake,
             Protocol::Closing => false,
         }
     }
 
-    /// Returns the condition that the deadline has to watch now.
+    /// Returns the kind of deadline that the state of the connection needs.
     #[inline]
-    pub(crate) fn wanted_watch(&mut self) -> DeadlineWatch {
+    pub(crate) fn deadline_kind(&mut self) -> DeadlineKind {
         let Self { link, protocol, .. } = self;
         match protocol {
-            // The PROXY protocol header and the handshake together have the time of one.
-            Protocol::ProxyHeader(_) | Protocol::Handshake => DeadlineWatch::Handshake,
-            Protocol::Connecting(_) => DeadlineWatch::Connect,
-            _ if link.blocked.is_some() || link.sending => DeadlineWatch::Send,
-            Protocol::Preface => DeadlineWatch::Head,
-            Protocol::Http1(http1) => http1.watch(link.input.is_empty()),
-            Protocol::Multiplexed(many) => many.wanted_watch(link.input.is_empty()),
-            Protocol::Linger(linger) if linger.is_sending() => DeadlineWatch::Send,
-            Protocol::Linger(_) => DeadlineWatch::Linger,
-            Protocol::Raw(stream) => stream.watch(),
-            Protocol::Closing => DeadlineWatch::Nothing,
+            // The PROXY protocol header and the TLS handshake share one handshake timeout.
+            Protocol::ProxyHeader(_) | Protocol::Handshake => DeadlineKind::Handshake,
+            Protocol::Connecting(_) => DeadlineKind::Connect,
+            _ if link.blocked.is_some() || link.sending => DeadlineKind::Send,
+            Protocol::Undetected => DeadlineKind::Head,
+            Protocol::Http1(http1) => http1.deadline_kind(link.input.is_empty()),
+            Protocol::Multiplexed(multiplexed) => multiplexed.deadline_kind(link.input.is_empty()),
+            Protocol::Linger(linger) if linger.is_sending() => DeadlineKind::Send,
+            Protocol::Linger(_) => DeadlineKind::Linger,
+            Protocol::ByteStream(stream) => stream.deadline_kind(),
+            Protocol::Closing => DeadlineKind::Nothing,
         }
     }
 
-    /// Returns whether no part of an incomplete head has arrived.
-    fn has_no_part_of_a_head(&self) -> bool {
+    /// Returns whether a part of an incomplete head has arrived.
+    fn has_partial_head(&self) -> bool {
         let is_within_head =
-            matches!(&self.protocol, Protocol::Multiplexed(many) if many.is_within_head());
-        self.link.input.is_empty() && !is_within_head
+            matches!(&self.protocol, Protocol::Multiplexed(it) if it.is_within_head());
+        !self.link.input.is_empty() || is_within_head
     }
 
-    /// Returns the number, as in its address, of the exchange or stream that was begun last.
+    /// Returns the number of the exchange or byte stream that has begun last, as in its
+    /// [`Address`](crate::exchange_address::Address).
     #[inline]
-    pub(crate) fn exchange_number(&self) -> u32 {
-        self.begun
+    pub(crate) fn last_exchange_number(&self) -> u32 {
+        self.exchanges_begun
     }
 
-    /// Counts an exchange or a stream that begins.
+    /// Counts an exchange or a byte stream that begins.
     #[inline]
-    pub(crate) fn begins_one(&mut self) {
-        self.begun = self.begun.wrapping_add(1);
+    pub(crate) fn count_exchange(&mut self) {
+        self.exchanges_begun = self.exchanges_begun.wrapping_add(1);
     }
 
-    /// Makes the deadline watch `watch`. Returns whether it watched something else.
+    /// Starts a deadline of this kind, unless it runs already. Returns whether it was started.
     #[inline]
-    pub(crate) fn begin_watch(
+    pub(crate) fn start_deadline(
         &mut self,
-        watch: DeadlineWatch,
+        kind: DeadlineKind,
         now_ms: u64,
         settings: &WorkerSettings,
     ) -> bool {
         if let Protocol::Multiplexed(Multiplexed::Http3(_)) = self.protocol {
-            // Streams do not block each other: an incomplete head postpones nothing.
-            self.link.deadline.forget();
+            // HTTP/3 streams are independent, so an incomplete head on one does not postpone the
+            // deadlines of others.
+            self.link.deadline.drop_postponed();
         }
-        if watch == DeadlineWatch::Send && (!self.link.receiving || self.has_no_part_of_a_head()) {
-            // A head that has become complete meanwhile takes no time from the next; one that is
-            // not read during this send cannot become complete.
-            self.link.deadline.is_over(DeadlineWatch::Head);
+        if kind == DeadlineKind::Send && (!self.link.receiving || !self.has_partial_head()) {
+            // If no part of a head has arrived, the next head gets its full time. If receiving is
+            // off, the rest of a head cannot arrive, so the send does not use up its time.
+            self.link.deadline.end(DeadlineKind::Head);
         }
-        let is_new = self.link.deadline.begin(watch, now_ms, settings);
-        if is_new && let Some(due_ms) = self.due_ms(watch, now_ms, settings) {
-            self.link.deadline.comes_at(due_ms);
+        let is_new = self.link.deadline.start(kind, now_ms, settings);
+        if is_new && let Some(due_ms) = self.due_ms(kind, now_ms, settings) {
+            self.link.deadline.set_at_ms(due_ms);
         }
         is_new
     }
 
-    /// Returns when the condition of `watch` is late, in milliseconds, if the protocol knows: the
-    /// time of the first late stream, since input on others gives it no more time; or the end of
-    /// lingering, or of reading discarded content.
+    /// Returns the time of a deadline that is not a fixed timeout of its kind, in milliseconds:
+    /// that of a byte stream, of lingering, of an outgoing connection, of discarded content of
+    /// HTTP/3, or of the first late stream, since input on other streams gives it no more time.
     #[inline]
     fn due_ms(
         &mut self,
-        watch: DeadlineWatch,
+        kind: DeadlineKind,
         now_ms: u64,
         settings: &WorkerSettings,
     ) -> Option<u64> {
-        let Self { side, link, .. } = self;
-        match (&mut self.protocol, watch) {
-            (Protocol::Raw(_), DeadlineWatch::FirstByte | DeadlineWatch::StreamIdle) => {
-                // A postponed deadline continues where it stood.
+        let Self { direction, link, .. } = self;
+        match (&mut self.protocol, kind) {
+            (Protocol::ByteStream(_), DeadlineKind::FirstByte | DeadlineKind::StreamIdle) => {
+                // These kinds have no fixed timeout. If a time is set, it is that of a postponed
+                // deadline which continues, so it is kept.
                 let is_fresh = link.deadline.at_ms() == u64::MAX;
-                let after_ms = settings.stream_timeout_ms(*side, watch).filter(|_| is_fresh)?;
+                let after_ms = settings.stream_timeout_ms(*direction, kind).filter(|_| is_fresh)?;
                 Some(now_ms.saturating_add(after_ms))
             }
-            (Protocol::Linger(linger), DeadlineWatch::Linger) => Some(linger.due_ms(now_ms)),
-            (Protocol::Connecting(connecting), DeadlineWatch::Connect) => Some(connecting.due_ms),
-            (Protocol::Multiplexed(many), DeadlineWatch::Body) => many.due_ms(settings),
-            (Protocol::Multiplexed(Multiplexed::Http3(http3)), DeadlineWatch::Discard) => {
+            (Protocol::Linger(linger), DeadlineKind::Linger) => Some(linger.due_ms(now_ms)),
+            (Protocol::Connecting(connecting), DeadlineKind::Connect) => Some(connecting.due_ms),
+            (Protocol::Multiplexed(multiplexed), DeadlineKind::Body) => {
+                multiplexed.due_ms(settings)
+            }
+            (Protocol::Multiplexed(Multiplexed::Http3(http3)), DeadlineKind::Discard) => {
                 http3.discard_due_ms()
             }
-            (Protocol::Multiplexed(many @ Multiplexed::Http3(_)), DeadlineWatch::Head) => {
-                many.due_ms(settings)
+            (Protocol::Multiplexed(multiplexed @ Multiplexed::Http3(_)), DeadlineKind::Head) => {
+                multiplexed.due_ms(settings)
             }
             _ => None,
         }
@@ -401,10 +416,12 @@ impl Conn {
 
     /// Begins the byte stream for which the connection was opened or upgraded.
     pub(crate) fn begin_stream(&mut self) -> &mut ByteStream {
-        self.begins_one();
-        self.link.asked_ms = 0;
-        self.protocol = Protocol::Raw(ByteStream::new(self.link.ended));
-        let Protocol::Raw(stream) = &mut self.protocol else { unreachable!("it was just begun") };
+        self.count_exchange();
+        self.link.app_deadline_ms = 0;
+        self.protocol = Protocol::ByteStream(ByteStream::new(self.link.peer_ended));
+        let Protocol::ByteStream(stream) = &mut self.protocol else {
+            unreachable!("it was just begun")
+        };
         stream
     }
 }
@@ -414,49 +431,45 @@ mod tests {
     use super::*;
     use crate::buffer_pool::Pool;
 
-    /// The rest of the head may have arrived at any time, since it waits in the kernel during a
-    /// send.
+    /// While receiving is off, the rest of the head may wait in the kernel, so this time is not
+    /// charged to the client.
     #[test]
-    fn half_a_head_takes_no_time_while_nothing_is_read() {
+    fn time_for_a_head_stops_while_receiving_is_off() {
         let (settings, mut pool) = (WorkerSettings::default(), Pool::new(1 << 20));
-        let patience_ms = settings.head_ms;
-        for (receiving, left_ms) in [(true, patience_ms - 30), (false, patience_ms)] {
+        let head_timeout_ms = settings.head_ms;
+        for (receiving, left_ms) in [(true, head_timeout_ms - 30), (false, head_timeout_ms)] {
             let mut conn = Conn { link: TransportLink::new(true), ..Conn::empty(0) };
             assert!(conn.link.input.keep(&mut pool, b"half"));
-            let begin = |conn: &mut Conn, watch, after_ms| {
-                conn.begin_watch(watch, (1 << 40) + after_ms, &settings);
+            let begin = |conn: &mut Conn, kind, after_ms| {
+                conn.start_deadline(kind, (1 << 40) + after_ms, &settings);
                 conn.link.next_deadline_ms() - (1 << 40) - after_ms
             };
-            assert_eq!(begin(&mut conn, DeadlineWatch::Head, 0), patience_ms);
+            assert_eq!(begin(&mut conn, DeadlineKind::Head, 0), head_timeout_ms);
             conn.link.receiving = receiving;
-            begin(&mut conn, DeadlineWatch::Send, 10);
+            begin(&mut conn, DeadlineKind::Send, 10);
             conn.link.sent(1);
             conn.link.receiving = true;
-            assert_eq!(
-                begin(&mut conn, DeadlineWatch::Head, 30),
-                left_ms,
-                "receiving: {receiving}"
-            );
+            assert_eq!(begin(&mut conn, DeadlineKind::Head, 30), left_ms, "receiving: {receiving}");
             std::mem::take(&mut conn.link.input).give_back(&mut pool);
         }
     }
 
     /// Otherwise the application would be called again and again, at each tick of the timer wheel.
     #[test]
-    fn while_nothing_is_watched_only_the_deadline_of_the_application_comes() {
-        const ASKED_MS: u64 = 1 << 50;
+    fn without_a_deadline_of_the_connection_only_that_of_the_application_expires() {
+        const APP_DEADLINE_MS: u64 = 1 << 50;
         let mut conn = Conn::empty(0);
         let begin =
-            |conn: &mut Conn, watch| conn.begin_watch(watch, 1 << 40, &WorkerSettings::default());
-        conn.link.asked_ms = ASKED_MS;
-        begin(&mut conn, DeadlineWatch::Nothing);
-        assert_eq!(conn.link.next_deadline_ms(), ASKED_MS);
-        begin(&mut conn, DeadlineWatch::Body);
-        assert!(conn.link.next_deadline_ms() < ASKED_MS);
+            |conn: &mut Conn, kind| conn.start_deadline(kind, 1 << 40, &WorkerSettings::default());
+        conn.link.app_deadline_ms = APP_DEADLINE_MS;
+        begin(&mut conn, DeadlineKind::Nothing);
+        assert_eq!(conn.link.next_deadline_ms(), APP_DEADLINE_MS);
+        begin(&mut conn, DeadlineKind::Body);
+        assert!(conn.link.next_deadline_ms() < APP_DEADLINE_MS);
         conn.link.received();
-        assert_eq!(conn.link.next_deadline_ms(), ASKED_MS, "behind the content");
-        begin(&mut conn, DeadlineWatch::Send);
+        assert_eq!(conn.link.next_deadline_ms(), APP_DEADLINE_MS, "after content was received");
+        begin(&mut conn, DeadlineKind::Send);
         conn.link.sent(1);
-        assert_eq!(conn.link.next_deadline_ms(), ASKED_MS, "behind the answer");
+        assert_eq!(conn.link.next_deadline_ms(), APP_DEADLINE_MS, "after output was sent");
     }
 }

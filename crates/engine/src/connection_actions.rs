@@ -8,9 +8,10 @@ use bytes::Bytes;
 
 use crate::backend::Slot;
 use crate::byte_stream::{ByteStream, ConnectStep, Connecting};
+use crate::byte_stream_handle::ByteStreamHandle;
 use crate::clock::Now;
 use crate::connection::{Conn, Protocol};
-use crate::connection_side::ConnectionSide;
+use crate::connection_direction::ConnectionDirection;
 use crate::drain_state::WorkerEnding;
 use crate::end_reason::Gone;
 use crate::exchange::state::Carrier;
@@ -20,7 +21,6 @@ use crate::file_mapping::Mappings;
 use crate::http1::Http1;
 use crate::limits::BROADCAST_QUEUE_MAX_BYTES;
 use crate::outgoing_connect::{Connect, ConnectError, RemoteAddress, RemoteOrigin};
-use crate::raw_stream::RawStream;
 use crate::worker_core::WorkerCore;
 
 /// The connections of a worker.
@@ -47,7 +47,7 @@ enum Delivery {
     Over,
 }
 
-impl RawStream<'_> {
+impl ByteStreamHandle<'_> {
     /// Queues a message, or cuts the stream.
     fn deliver(&mut self, message: &Bytes) -> Delivery {
         let Conn { link, protocol, .. } = self.core.conns.get(self.slot);
@@ -83,9 +83,9 @@ impl Connections<'_> {
     }
 
     /// Opens a connection, as a byte stream with the returned address. Its first event is
-    /// [`Open`](crate::app::RawEvent::Open) when it is open, or
-    /// [`Gone`](crate::app::RawEvent::Gone); neither comes before the end of the event in which
-    /// this is called. Output that is written before the connection is open is sent then.
+    /// [`Open`](crate::app::ByteStreamEvent::Open) when it is open, or
+    /// [`Gone`](crate::app::ByteStreamEvent::Gone); neither comes before the end of the event in
+    /// which this is called. Output that is written before the connection is open is sent then.
     ///
     /// # Errors
     /// Fails if the server has opened as many as it may, or there is no memory for one more.
@@ -104,20 +104,20 @@ impl Connections<'_> {
 
     /// Returns the byte stream with this address; `None` if it is over. Actions on it take effect
     /// at the end of this pass.
-    pub fn stream(&mut self, address: Address) -> Option<RawStream<'_>> {
+    pub fn stream(&mut self, address: Address) -> Option<ByteStreamHandle<'_>> {
         let (core, slot) = (&mut *self.core, address.slot);
         if !core.conns.is(slot, address.generation) {
             return None;
         }
         let conn = core.conns.get(slot);
-        if !conn.is_open() || conn.protocol.byte_stream().is_none() {
+        if !conn.has_single_open_exchange() || conn.protocol.byte_stream().is_none() {
             return None;
         }
-        if conn.exchange_number() != address.exchange {
+        if conn.last_exchange_number() != address.exchange {
             return None;
         }
         core.mark_dirty(slot);
-        Some(RawStream { core, slot })
+        Some(ByteStreamHandle { core, slot })
     }
 
     /// Sends a message to each of these byte streams. All of them share its bytes, which count once
@@ -156,7 +156,7 @@ impl Connections<'_> {
             return None;
         }
         let conn = core.conns.get(slot);
-        let is_last_begun = conn.begun == address.exchange;
+        let is_last_begun = conn.exchanges_begun == address.exchange;
         let (carrier, is_open) = match &mut conn.protocol {
             Protocol::Multiplexed(multiplexed) => {
                 let stream = multiplexed.stream(address.exchange)?;
@@ -214,9 +214,9 @@ impl WorkerCore {
         if !self.outgoing.take() {
             return Err(ConnectError::TooMany);
         }
-        let slot = self.conns.open(true, ConnectionSide::Opened, peer);
+        let slot = self.conns.open(true, ConnectionDirection::Outgoing, peer);
         let conn = self.conns.get(slot);
-        conn.begins_one();
+        conn.count_exchange();
         conn.protocol = Protocol::Connecting(Box::new(connecting));
         self.to_connect.push(slot);
         Ok(self.address(slot))

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::backend::Slot;
 use crate::connection::{Conn, Protocol};
-use crate::connection_side::ConnectionSide;
+use crate::connection_direction::ConnectionDirection;
 use crate::output_queue::NO_OUTPUT;
 use crate::table_capacity::has_places;
 use crate::transport_link::TransportLink;
@@ -16,14 +16,19 @@ pub(crate) struct Conns {
     origin: u64,
     slots: Vec<Conn>,
     free: Vec<Slot>,
-    live: usize,
+    in_use_count: usize,
 }
 
 impl Conns {
     /// Creates an empty slab. Its connections have other generations than those of another
     /// `incarnation` of the worker, whose addresses may still be known somewhere.
     pub(crate) fn new(incarnation: u32) -> Self {
-        Self { origin: u64::from(incarnation) << 32, slots: Vec::new(), free: Vec::new(), live: 0 }
+        Self {
+            origin: u64::from(incarnation) << 32,
+            slots: Vec::new(),
+            free: Vec::new(),
+            in_use_count: 0,
+        }
     }
 
     /// Makes room for one more connection and returns how many entries a table needs that has one
@@ -40,7 +45,7 @@ impl Conns {
     pub(crate) fn open(
         &mut self,
         receiving: bool,
-        side: ConnectionSide,
+        direction: ConnectionDirection,
         peer: Option<SocketAddr>,
     ) -> Slot {
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -49,24 +54,24 @@ impl Conns {
         });
         let conn = &mut self.slots[slot as usize];
         *conn = Conn {
-            side,
+            direction,
             peer,
-            live: true,
+            in_use: true,
             link: TransportLink::new(receiving),
             protocol: Protocol::Handshake,
             ..Conn::empty(conn.generation + 1)
         };
-        self.live += 1;
+        self.in_use_count += 1;
         slot
     }
 
     /// Gives a slot back for reuse. Its buffers must have been taken out before.
     pub(crate) fn release(&mut self, slot: Slot) {
         let conn = &mut self.slots[slot as usize];
-        assert!(conn.live, "a slot is released once");
+        assert!(conn.in_use, "a slot is released once");
         debug_assert!(conn.link.input.held_bytes() == 0 && conn.link.output == NO_OUTPUT);
-        conn.live = false;
-        self.live -= 1;
+        conn.in_use = false;
+        self.in_use_count -= 1;
         self.free.push(slot);
     }
 
@@ -78,19 +83,21 @@ impl Conns {
 
     /// Returns true while `slot` holds a connection with this generation.
     pub(crate) fn is(&self, slot: Slot, generation: u64) -> bool {
-        self.slots.get(slot as usize).is_some_and(|conn| conn.live && conn.generation == generation)
+        self.slots
+            .get(slot as usize)
+            .is_some_and(|conn| conn.in_use && conn.generation == generation)
     }
 
     /// Returns how many connections there are.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.live
+        self.in_use_count
     }
 
     /// Returns the first slot in use from `from` on.
-    pub(crate) fn next_live(&self, from: Slot) -> Option<Slot> {
+    pub(crate) fn next_in_use(&self, from: Slot) -> Option<Slot> {
         let rest = self.slots.get(from as usize..)?;
-        rest.iter().position(|conn| conn.live).map(|at| from + at as Slot)
+        rest.iter().position(|conn| conn.in_use).map(|at| from + at as Slot)
     }
 }
 

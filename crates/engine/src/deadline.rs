@@ -1,4 +1,4 @@
-//! The condition that the deadline of a connection watches, and its time. A short interruption,
+//! The deadline of a connection: its kind and its time. A short interruption,
 //! such as an incomplete PING or the reply to one, postpones the deadline of the peer's next step,
 //! and gives it no more time.
 
@@ -7,10 +7,11 @@ use crate::limits::{
 };
 use crate::settings::WorkerSettings;
 
-/// The condition that the deadline of a connection watches. `Conn::wanted_watch` chooses it by the
-/// state of the connection, and `driver/timeouts.rs` acts when the time is over.
+/// The kind of a deadline: the condition that must end before the deadline expires.
+/// `Conn::deadline_kind` chooses it by the state of the connection, and `driver/timeouts.rs` acts
+/// when the deadline has expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DeadlineWatch {
+pub(crate) enum DeadlineKind {
     /// No condition; the application's own deadline may be set all the same.
     Nothing,
     /// A TLS handshake that must complete.
@@ -42,25 +43,23 @@ pub(crate) enum DeadlineWatch {
     StreamIdle,
 }
 
-impl DeadlineWatch {
-    /// Returns how long the watched condition may take, in milliseconds; `u64::MAX` is for ever.
+impl DeadlineKind {
+    /// Returns the timeout of this kind, in milliseconds; `u64::MAX` is none.
     #[inline]
-    fn patience_ms(self, settings: &WorkerSettings) -> u64 {
+    fn timeout_ms(self, settings: &WorkerSettings) -> u64 {
         match self {
-            DeadlineWatch::Nothing => u64::MAX,
-            DeadlineWatch::Handshake => HANDSHAKE_TIMEOUT_MS,
-            DeadlineWatch::Idle => settings.idle_ms,
-            DeadlineWatch::Head => settings.head_ms,
-            DeadlineWatch::Body | DeadlineWatch::Discard => settings.body_ms,
-            DeadlineWatch::Send => SEND_STALL_MS,
-            DeadlineWatch::Window => WINDOW_STALL_MS,
-            DeadlineWatch::Last => LAST_MS,
-            DeadlineWatch::Quiet => QUIC_PING_MS,
-            DeadlineWatch::Linger => LINGER_MS,
+            DeadlineKind::Nothing => u64::MAX,
+            DeadlineKind::Handshake => HANDSHAKE_TIMEOUT_MS,
+            DeadlineKind::Idle => settings.idle_ms,
+            DeadlineKind::Head => settings.head_ms,
+            DeadlineKind::Body | DeadlineKind::Discard => settings.body_ms,
+            DeadlineKind::Send => SEND_STALL_MS,
+            DeadlineKind::Window => WINDOW_STALL_MS,
+            DeadlineKind::Last => LAST_MS,
+            DeadlineKind::Quiet => QUIC_PING_MS,
+            DeadlineKind::Linger => LINGER_MS,
             // The application has set this time, or the listener does.
-            DeadlineWatch::Connect | DeadlineWatch::FirstByte | DeadlineWatch::StreamIdle => {
-                u64::MAX
-            }
+            DeadlineKind::Connect | DeadlineKind::FirstByte | DeadlineKind::StreamIdle => u64::MAX,
         }
     }
 
@@ -70,8 +69,8 @@ impl DeadlineWatch {
     #[inline]
     fn rank(self) -> usize {
         match self {
-            DeadlineWatch::Send => 2,
-            DeadlineWatch::Head => 1,
+            DeadlineKind::Send => 2,
+            DeadlineKind::Head => 1,
             _ => 0,
         }
     }
@@ -84,24 +83,24 @@ impl DeadlineWatch {
 pub(crate) struct Deadline {
     at_ms: u64,
     /// The lower halves of the postponed deadlines, which are less than 24 days away.
-    until: [u32; 2],
+    postponed_until: [u32; 2],
     /// The postponed conditions, by rank.
-    put_off: [DeadlineWatch; 2],
-    watch: DeadlineWatch,
+    postponed: [DeadlineKind; 2],
+    kind: DeadlineKind,
 }
 
 impl Deadline {
     pub(crate) const NONE: Self = Self {
-        watch: DeadlineWatch::Nothing,
+        kind: DeadlineKind::Nothing,
         at_ms: u64::MAX,
-        put_off: [DeadlineWatch::Nothing; 2],
-        until: [0; 2],
+        postponed: [DeadlineKind::Nothing; 2],
+        postponed_until: [0; 2],
     };
 
-    /// Returns the watched condition.
+    /// Returns the kind of the deadline.
     #[inline]
-    pub(crate) fn watch(&self) -> DeadlineWatch {
-        self.watch
+    pub(crate) fn kind(&self) -> DeadlineKind {
+        self.kind
     }
 
     /// Returns the time of the deadline, in milliseconds; `u64::MAX` is never.
@@ -110,77 +109,77 @@ impl Deadline {
         self.at_ms
     }
 
-    /// Returns for how long the watched condition has lasted, in milliseconds.
+    /// Returns for how long the condition of the deadline has lasted, in milliseconds.
     pub(crate) fn stalled_ms(&self, now_ms: u64, settings: &WorkerSettings) -> u64 {
-        if matches!(self.watch, DeadlineWatch::FirstByte | DeadlineWatch::StreamIdle) {
+        if matches!(self.kind, DeadlineKind::FirstByte | DeadlineKind::StreamIdle) {
             // Silence on a byte stream may be intended.
             return 0;
         }
-        now_ms.saturating_add(self.watch.patience_ms(settings)).saturating_sub(self.at_ms)
+        now_ms.saturating_add(self.kind.timeout_ms(settings)).saturating_sub(self.at_ms)
     }
 
-    /// Watches `watch` from now on; a postponed deadline of it continues where it stood. Returns
-    /// whether another condition was watched.
+    /// Starts a deadline of this kind; a postponed one of the same kind continues where it stood.
+    /// Returns whether it was started: false if a deadline of this kind runs already.
     #[inline]
-    pub(crate) fn begin(
+    pub(crate) fn start(
         &mut self,
-        watch: DeadlineWatch,
+        kind: DeadlineKind,
         now_ms: u64,
         settings: &WorkerSettings,
     ) -> bool {
-        if watch == DeadlineWatch::Nothing {
-            self.forget();
-            return self.pause() != DeadlineWatch::Nothing;
+        if kind == DeadlineKind::Nothing {
+            self.drop_postponed();
+            return self.pause() != DeadlineKind::Nothing;
         }
-        if watch == self.watch {
+        if kind == self.kind {
             return false;
         }
-        let before = std::mem::replace(self, Self { watch, ..*self });
-        self.at_ms = now_ms.saturating_add(watch.patience_ms(settings));
-        let (rank, rank_before) = (watch.rank(), before.watch.rank());
+        let before = std::mem::replace(self, Self { kind, ..*self });
+        self.at_ms = now_ms.saturating_add(kind.timeout_ms(settings));
+        let (rank, rank_before) = (kind.rank(), before.kind.rank());
         if rank > rank_before && before.at_ms.saturating_sub(now_ms) <= i32::MAX as u64 {
-            self.put_off[rank_before] = before.watch;
-            self.until[rank_before] = before.at_ms as u32;
+            self.postponed[rank_before] = before.kind;
+            self.postponed_until[rank_before] = before.at_ms as u32;
         }
-        if self.put_off.get(rank) == Some(&watch) {
-            let left_ms = self.until[rank].wrapping_sub(now_ms as u32) as i32;
+        if self.postponed.get(rank) == Some(&kind) {
+            let left_ms = self.postponed_until[rank].wrapping_sub(now_ms as u32) as i32;
             self.at_ms = now_ms.saturating_add_signed(left_ms.into());
         }
         match rank {
-            0 => self.forget(),
-            1 => self.put_off[1] = DeadlineWatch::Nothing,
+            0 => self.drop_postponed(),
+            1 => self.postponed[1] = DeadlineKind::Nothing,
             _ => {}
         }
         true
     }
 
     /// Sets the time of the deadline, in milliseconds.
-    pub(crate) fn comes_at(&mut self, at_ms: u64) {
+    pub(crate) fn set_at_ms(&mut self, at_ms: u64) {
         self.at_ms = at_ms;
     }
 
-    /// Watches nothing until the next condition is known; returns the watched condition.
+    /// Stops the deadline until the next kind is known. Returns the kind that it had.
     #[inline]
-    pub(crate) fn pause(&mut self) -> DeadlineWatch {
+    pub(crate) fn pause(&mut self) -> DeadlineKind {
         self.at_ms = u64::MAX;
-        std::mem::replace(&mut self.watch, DeadlineWatch::Nothing)
+        std::mem::replace(&mut self.kind, DeadlineKind::Nothing)
     }
 
-    /// Drops the postponed conditions.
+    /// Drops the postponed deadlines.
     #[inline]
-    pub(crate) fn forget(&mut self) {
-        self.put_off = [DeadlineWatch::Nothing; 2];
+    pub(crate) fn drop_postponed(&mut self) {
+        self.postponed = [DeadlineKind::Nothing; 2];
     }
 
-    /// Ends this condition, whether it is watched or postponed.
+    /// Ends the deadline of this kind, whether it runs or is postponed.
     #[inline]
-    pub(crate) fn is_over(&mut self, watch: DeadlineWatch) {
-        if self.watch == watch {
+    pub(crate) fn end(&mut self, kind: DeadlineKind) {
+        if self.kind == kind {
             self.pause();
         }
-        for put_off in &mut self.put_off {
-            if *put_off == watch {
-                *put_off = DeadlineWatch::Nothing;
+        for postponed in &mut self.postponed {
+            if *postponed == kind {
+                *postponed = DeadlineKind::Nothing;
             }
         }
     }
@@ -198,13 +197,11 @@ mod tests {
 
     /// Runs a test whose deadlines begin at any time, even after 2^32 milliseconds. `begin` returns
     /// the time from that moment until the deadline.
-    fn at_any_time(
-        test: impl Fn(&mut Deadline, &dyn Fn(&mut Deadline, DeadlineWatch, u64) -> u64),
-    ) {
+    fn at_any_time(test: impl Fn(&mut Deadline, &dyn Fn(&mut Deadline, DeadlineKind, u64) -> u64)) {
         let settings = WorkerSettings::default();
         for now_ms in [0, u64::from(u32::MAX) - 10, 1 << 40] {
-            let begin = |deadline: &mut Deadline, watch, after_ms| {
-                deadline.begin(watch, now_ms + after_ms, &settings);
+            let begin = |deadline: &mut Deadline, kind, after_ms| {
+                deadline.start(kind, now_ms + after_ms, &settings);
                 deadline.at_ms().saturating_sub(now_ms)
             };
             test(&mut Deadline::NONE.clone(), &begin);
@@ -217,21 +214,21 @@ mod tests {
     fn what_the_connection_is_busy_with_gives_no_more_time_for_what_the_peer_should_do() {
         let WorkerSettings { idle_ms, head_ms, body_ms, .. } = WorkerSettings::default();
         at_any_time(|deadline, begin| {
-            assert_eq!(begin(deadline, DeadlineWatch::Idle, 0), idle_ms);
-            assert_eq!(begin(deadline, DeadlineWatch::Send, 5), 5 + SEND_STALL_MS);
-            assert_eq!(begin(deadline, DeadlineWatch::Idle, 20), idle_ms);
-            assert_eq!(begin(deadline, DeadlineWatch::Head, 30), 30 + head_ms);
-            assert_eq!(begin(deadline, DeadlineWatch::Idle, 40), idle_ms);
-            // Several watches follow each other, and some of the output has been sent.
-            begin(deadline, DeadlineWatch::Send, 50);
-            begin(deadline, DeadlineWatch::Head, 60);
-            begin(deadline, DeadlineWatch::Send, 70);
-            deadline.is_over(DeadlineWatch::Send);
-            begin(deadline, DeadlineWatch::Send, 80);
-            deadline.is_over(DeadlineWatch::Send);
-            assert_eq!(begin(deadline, DeadlineWatch::Idle, 90), idle_ms);
-            begin(deadline, DeadlineWatch::Send, 100);
-            assert_eq!(begin(deadline, DeadlineWatch::Body, 110), 110 + body_ms, "another");
+            assert_eq!(begin(deadline, DeadlineKind::Idle, 0), idle_ms);
+            assert_eq!(begin(deadline, DeadlineKind::Send, 5), 5 + SEND_STALL_MS);
+            assert_eq!(begin(deadline, DeadlineKind::Idle, 20), idle_ms);
+            assert_eq!(begin(deadline, DeadlineKind::Head, 30), 30 + head_ms);
+            assert_eq!(begin(deadline, DeadlineKind::Idle, 40), idle_ms);
+            // Several kinds follow each other, and some of the output has been sent.
+            begin(deadline, DeadlineKind::Send, 50);
+            begin(deadline, DeadlineKind::Head, 60);
+            begin(deadline, DeadlineKind::Send, 70);
+            deadline.end(DeadlineKind::Send);
+            begin(deadline, DeadlineKind::Send, 80);
+            deadline.end(DeadlineKind::Send);
+            assert_eq!(begin(deadline, DeadlineKind::Idle, 90), idle_ms);
+            begin(deadline, DeadlineKind::Send, 100);
+            assert_eq!(begin(deadline, DeadlineKind::Body, 110), 110 + body_ms, "another");
         });
     }
 
@@ -241,22 +238,22 @@ mod tests {
     fn what_is_sent_gives_no_more_time_for_half_a_head() {
         let WorkerSettings { idle_ms, head_ms, .. } = WorkerSettings::default();
         at_any_time(|deadline, begin| {
-            begin(deadline, DeadlineWatch::Idle, 0);
-            assert_eq!(begin(deadline, DeadlineWatch::Head, 10), 10 + head_ms);
+            begin(deadline, DeadlineKind::Idle, 0);
+            assert_eq!(begin(deadline, DeadlineKind::Head, 10), 10 + head_ms);
             for at in [20, 40] {
-                begin(deadline, DeadlineWatch::Send, at);
-                deadline.is_over(DeadlineWatch::Send);
-                assert_eq!(begin(deadline, DeadlineWatch::Head, at + 10), 10 + head_ms);
+                begin(deadline, DeadlineKind::Send, at);
+                deadline.end(DeadlineKind::Send);
+                assert_eq!(begin(deadline, DeadlineKind::Head, at + 10), 10 + head_ms);
             }
-            begin(deadline, DeadlineWatch::Send, 60);
-            begin(deadline, DeadlineWatch::Send, 70);
-            assert_eq!(begin(deadline, DeadlineWatch::Head, 80), 10 + head_ms);
+            begin(deadline, DeadlineKind::Send, 60);
+            begin(deadline, DeadlineKind::Send, 70);
+            assert_eq!(begin(deadline, DeadlineKind::Head, 80), 10 + head_ms);
             assert_eq!(
-                begin(deadline, DeadlineWatch::Idle, 90),
+                begin(deadline, DeadlineKind::Idle, 90),
                 idle_ms,
                 "and for what is to follow"
             );
-            assert_eq!(begin(deadline, DeadlineWatch::Head, 100), 100 + head_ms, "the next one");
+            assert_eq!(begin(deadline, DeadlineKind::Head, 100), 100 + head_ms, "the next one");
         });
     }
 
@@ -264,21 +261,21 @@ mod tests {
     fn a_head_that_became_whole_while_something_was_sent_takes_no_time_from_the_next() {
         let WorkerSettings { idle_ms, head_ms, .. } = WorkerSettings::default();
         at_any_time(|deadline, begin| {
-            begin(deadline, DeadlineWatch::Idle, 0);
-            begin(deadline, DeadlineWatch::Head, 10);
-            begin(deadline, DeadlineWatch::Send, 20);
-            deadline.is_over(DeadlineWatch::Head);
-            deadline.is_over(DeadlineWatch::Send);
-            begin(deadline, DeadlineWatch::Send, 30);
-            deadline.is_over(DeadlineWatch::Send);
-            assert_eq!(begin(deadline, DeadlineWatch::Head, 40), 40 + head_ms);
+            begin(deadline, DeadlineKind::Idle, 0);
+            begin(deadline, DeadlineKind::Head, 10);
+            begin(deadline, DeadlineKind::Send, 20);
+            deadline.end(DeadlineKind::Head);
+            deadline.end(DeadlineKind::Send);
+            begin(deadline, DeadlineKind::Send, 30);
+            deadline.end(DeadlineKind::Send);
+            assert_eq!(begin(deadline, DeadlineKind::Head, 40), 40 + head_ms);
             // The same holds for output that is sent because of it.
-            deadline.is_over(DeadlineWatch::Head);
-            begin(deadline, DeadlineWatch::Send, 42);
-            deadline.is_over(DeadlineWatch::Send);
-            assert_eq!(begin(deadline, DeadlineWatch::Head, 44), 44 + head_ms);
+            deadline.end(DeadlineKind::Head);
+            begin(deadline, DeadlineKind::Send, 42);
+            deadline.end(DeadlineKind::Send);
+            assert_eq!(begin(deadline, DeadlineKind::Head, 44), 44 + head_ms);
             assert_eq!(
-                begin(deadline, DeadlineWatch::Idle, 50),
+                begin(deadline, DeadlineKind::Idle, 50),
                 idle_ms,
                 "which is none of the peer's"
             );
@@ -290,18 +287,15 @@ mod tests {
     fn nothing_has_no_deadline() {
         let settings = WorkerSettings::default();
         at_any_time(|deadline, begin| {
-            let none = begin(&mut Deadline::NONE.clone(), DeadlineWatch::Nothing, 0);
-            for before in [
-                DeadlineWatch::Window,
-                DeadlineWatch::Body,
-                DeadlineWatch::Head,
-                DeadlineWatch::Send,
-            ] {
-                begin(deadline, DeadlineWatch::Idle, 0);
-                begin(deadline, DeadlineWatch::Send, 10);
-                deadline.is_over(DeadlineWatch::Send);
+            let none = begin(&mut Deadline::NONE.clone(), DeadlineKind::Nothing, 0);
+            for before in
+                [DeadlineKind::Window, DeadlineKind::Body, DeadlineKind::Head, DeadlineKind::Send]
+            {
+                begin(deadline, DeadlineKind::Idle, 0);
+                begin(deadline, DeadlineKind::Send, 10);
+                deadline.end(DeadlineKind::Send);
                 begin(deadline, before, 20);
-                assert_eq!(begin(deadline, DeadlineWatch::Nothing, 30), none, "behind {before:?}");
+                assert_eq!(begin(deadline, DeadlineKind::Nothing, 30), none, "behind {before:?}");
                 assert_eq!(deadline.stalled_ms(1 << 50, &settings), 0);
             }
         });
@@ -311,28 +305,28 @@ mod tests {
     fn what_has_come_gives_new_time_for_the_next() {
         let WorkerSettings { idle_ms, head_ms, .. } = WorkerSettings::default();
         at_any_time(|deadline, begin| {
-            for between in [DeadlineWatch::Send, DeadlineWatch::Head] {
-                begin(deadline, DeadlineWatch::Idle, 0);
+            for between in [DeadlineKind::Send, DeadlineKind::Head] {
+                begin(deadline, DeadlineKind::Idle, 0);
                 begin(deadline, between, 10);
-                deadline.forget();
-                assert_eq!(begin(deadline, DeadlineWatch::Idle, 20), 20 + idle_ms);
-                begin(deadline, DeadlineWatch::Window, 30);
+                deadline.drop_postponed();
+                assert_eq!(begin(deadline, DeadlineKind::Idle, 20), 20 + idle_ms);
+                begin(deadline, DeadlineKind::Window, 30);
                 begin(deadline, between, 40);
-                deadline.is_over(DeadlineWatch::Window);
-                assert_eq!(begin(deadline, DeadlineWatch::Window, 50), 50 + WINDOW_STALL_MS);
-                begin(deadline, DeadlineWatch::Idle, 60);
+                deadline.end(DeadlineKind::Window);
+                assert_eq!(begin(deadline, DeadlineKind::Window, 50), 50 + WINDOW_STALL_MS);
+                begin(deadline, DeadlineKind::Idle, 60);
                 begin(deadline, between, 70);
-                begin(deadline, DeadlineWatch::Nothing, 80);
+                begin(deadline, DeadlineKind::Nothing, 80);
                 assert_eq!(
-                    begin(deadline, DeadlineWatch::Idle, 90),
+                    begin(deadline, DeadlineKind::Idle, 90),
                     90 + idle_ms,
                     "there was a request"
                 );
             }
-            begin(deadline, DeadlineWatch::Head, 100);
-            begin(deadline, DeadlineWatch::Send, 110);
-            deadline.forget();
-            assert_eq!(begin(deadline, DeadlineWatch::Head, 120), 120 + head_ms);
+            begin(deadline, DeadlineKind::Head, 100);
+            begin(deadline, DeadlineKind::Send, 110);
+            deadline.drop_postponed();
+            assert_eq!(begin(deadline, DeadlineKind::Head, 120), 120 + head_ms);
         });
     }
 }

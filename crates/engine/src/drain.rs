@@ -38,7 +38,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let places_until_ms = self.core.now.monotonic_ms + DRAIN_PLACES_MS;
         self.core.ending = WorkerEnding::Emptying { backlog: Backlog::default(), places_until_ms };
         let mut from = 0;
-        while let Some(slot) = self.core.conns.next_live(from) {
+        while let Some(slot) = self.core.conns.next_in_use(from) {
             from = slot + 1;
             let conn = self.core.conns.get(slot);
             if let Some(open) = conn.protocol.http1().and_then(Http1::exchange) {
@@ -59,7 +59,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// its turn once, so later exchanges do not get the event, and can ask.
     fn tell_stopping(&mut self) {
         let mut from = 0;
-        while let Some(slot) = self.core.conns.next_live(from) {
+        while let Some(slot) = self.core.conns.next_in_use(from) {
             from = slot + 1;
             let conn = self.core.conns.get(slot);
             if conn.is_closing() {
@@ -67,7 +67,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             if conn.protocol.multiplexed().is_some() {
                 multiplexed_requests::tell_stopping(&mut self.app, &mut self.core, slot);
-            } else if conn.is_open() {
+            } else if conn.has_single_open_exchange() {
                 self.notify(slot, Notice::Stopping);
             } else {
                 continue;
@@ -122,7 +122,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if is_over {
             self.finish();
             let mut from = 0;
-            while let Some(slot) = self.core.conns.next_live(from) {
+            while let Some(slot) = self.core.conns.next_in_use(from) {
                 from = slot + 1;
                 self.cut(slot, Gone::Stopping);
             }
@@ -148,7 +148,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Acts on every QUIC connection that is `closed`, or on every other.
     fn each_quic(&mut self, closed: bool, act: impl Fn(&mut Self, Slot)) {
         let mut from = 0;
-        while let Some(slot) = self.core.conns.next_live(from) {
+        while let Some(slot) = self.core.conns.next_in_use(from) {
             from = slot + 1;
             let conn = self.core.conns.get(slot);
             if conn.http3().is_some_and(|http3| http3.is_closed() == closed) {
@@ -162,11 +162,11 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// reason.
     fn close_idle(&mut self, all: bool) {
         let mut from = 0;
-        while let Some(slot) = self.core.conns.next_live(from) {
+        while let Some(slot) = self.core.conns.next_in_use(from) {
             from = slot + 1;
             let is_sent = self.core.queued_bytes(slot) == 0;
             let conn = self.core.conns.get(slot);
-            if !all && conn.begun == 0 {
+            if !all && conn.exchanges_begun == 0 {
                 continue;
             }
             let nothing_kept = conn.link.input.is_empty();
@@ -182,31 +182,31 @@ impl<B: Backend, A: App> Worker<B, A> {
                         if let Some((http2, link, buffers)) = self.core.http2(slot) {
                             http2.finish_all(link, buffers);
                         }
-                        self.core.end(slot, Remaining::Strays);
+                        self.core.end(slot, Remaining::UselessInput);
                         self.settle(slot);
                     }
                 }
                 Protocol::ProxyHeader(_)
                 | Protocol::Handshake
-                | Protocol::Preface
+                | Protocol::Undetected
                 | Protocol::Http1(Http1::Head { .. })
                     if nothing_kept =>
                 {
                     if is_sent {
                         self.cut(slot, Gone::Stopping);
                     } else {
-                        self.core.end(slot, Remaining::Strays);
+                        self.core.end(slot, Remaining::UselessInput);
                     }
                 }
                 // A server that stops waits for dropped content no longer than for stray bytes.
                 Protocol::Http1(Http1::Discard { .. }) => {
-                    self.core.end(slot, Remaining::Strays);
+                    self.core.end(slot, Remaining::UselessInput);
                     self.settle(slot);
                 }
                 Protocol::Linger(linger) if linger.remaining == Remaining::Content => {
-                    linger.remaining = Remaining::Strays;
+                    linger.remaining = Remaining::UselessInput;
                     conn.link.received();
-                    self.core.watch(slot);
+                    self.core.set_deadline(slot);
                 }
                 _ => {}
             }

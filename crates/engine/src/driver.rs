@@ -15,12 +15,13 @@ mod timeouts;
 
 use rustix::io::Errno;
 
-use crate::app::{App, Event, RawEvent};
+use crate::app::{App, ByteStreamEvent, Event};
 use crate::backend::{Backend, Lent, Sending, Slot};
 use crate::byte_stream::{ConnectStep, StreamState};
+use crate::byte_stream_handle::ByteStreamHandle;
 use crate::connection::{Conn, Protocol};
-use crate::connection_side::ConnectionSide;
-use crate::deadline::DeadlineWatch;
+use crate::connection_direction::ConnectionDirection;
+use crate::deadline::DeadlineKind;
 use crate::end_reason::Gone;
 use crate::enobufs_retry::is_shortage;
 use crate::exchange::{Carrier, Exchange, ExchangeStage};
@@ -29,7 +30,6 @@ use crate::limits::{OUTPUT_LOW_WATER_BYTES, TURN_BYTES};
 use crate::linger::Remaining;
 use crate::outgoing_connect::NotConnected;
 use crate::output_queue::Next;
-use crate::raw_stream::RawStream;
 use crate::send::{send_piece, why_failed};
 use crate::stream_event::Notice;
 use crate::tls_io;
@@ -56,12 +56,12 @@ pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot
     if conn.protocol.multiplexed().is_some() {
         return multiplexed_requests::abandon(app, core, slot, gone);
     }
-    let is_raw = conn.protocol.byte_stream().is_some();
-    if !conn.take_open() {
+    let is_byte_stream = conn.protocol.byte_stream().is_some();
+    if !conn.end_single_exchange() {
         return;
     }
-    if is_raw {
-        app.raw(RawEvent::Gone(gone), &mut RawStream { core, slot });
+    if is_byte_stream {
+        app.byte_stream_event(ByteStreamEvent::Gone(gone), &mut ByteStreamHandle { core, slot });
     } else {
         let mut exchange = Exchange { core, slot, carrier: Carrier::Connection };
         app.exchange(Event::Gone(gone), &mut exchange);
@@ -73,7 +73,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn received(&mut self, slot: Slot, lent: Lent) {
         let Self { backend, app, core, shared, .. } = self;
         let input = backend.input(&lent);
-        core.content_bytes = 0;
+        core.consumed_content_bytes = 0;
         let mut has_ended = false;
         let mut rest = input;
         if let Protocol::ProxyHeader(socket_peer) = core.conns.get(slot).protocol {
@@ -81,17 +81,18 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         if rest.is_empty() {
             // All of the input was the front of a header.
-        } else if core.conns.get(slot).opens_input() {
+        } else if core.conns.get(slot).decrypts_input() {
             has_ended = tls_io::received(app, core, slot, rest);
         } else {
             take_in(app, core, slot, rest);
         }
-        let changed = core.conns.get(slot).link.weigh_input(input.len(), core.content_bytes);
+        let changed =
+            core.conns.get(slot).link.weigh_input(input.len(), core.consumed_content_bytes);
         if let Some(is_content) = changed {
             backend.expect_content(slot, is_content);
         }
         backend.give_back(lent);
-        if has_ended && !self.core.conns.get(slot).link.ended {
+        if has_ended && !self.core.conns.get(slot).link.peer_ended {
             return self.ended(slot);
         }
         self.settle(slot);
@@ -132,7 +133,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 self.tell_sent(slot);
                 self.finish_stream(slot);
             }
-            if self.core.conns.get(slot).sends_last() {
+            if self.core.conns.get(slot).is_sending_last_response() {
                 if flush == Flush::Empty {
                     return self.last_sent(slot);
                 }
@@ -150,11 +151,11 @@ impl<B: Backend, A: App> Worker<B, A> {
                 break;
             }
         }
-        if self.core.conns.get(slot).link.ended && self.after_end(slot) {
+        if self.core.conns.get(slot).link.peer_ended && self.after_end(slot) {
             return;
         }
         self.update_receiving(slot);
-        self.core.watch(slot);
+        self.core.set_deadline(slot);
     }
 
     /// Handles the end of the peer's input once the bytes in front of it are used. Returns true if
@@ -183,15 +184,20 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
                 self.settle(slot);
             }
-            Protocol::Preface | Protocol::Http1(Http1::Head { .. }) if queued == 0 => {
+            Protocol::Undetected | Protocol::Http1(Http1::Head { .. }) if queued == 0 => {
                 self.cut(slot, Gone::Peer);
             }
-            Protocol::Raw(stream) if stream.owes_end && stream.is_reset && !unused => {
+            Protocol::ByteStream(stream) if stream.owes_end && stream.is_reset && !unused => {
                 self.cut(slot, Gone::Peer);
             }
-            Protocol::Raw(stream) if stream.owes_end && !unused => {
+            Protocol::ByteStream(stream) if stream.owes_end && !unused => {
                 stream.owes_end = false;
-                byte_streams::tell(&mut self.app, &mut self.core, slot, RawEvent::End);
+                byte_streams::deliver_event(
+                    &mut self.app,
+                    &mut self.core,
+                    slot,
+                    ByteStreamEvent::End,
+                );
                 self.settle(slot);
             }
             Protocol::Http1(Http1::Exchange(open)) if open.owes_input_end() && !unused => {
@@ -253,7 +259,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Some(Sending::Pending) => {
                     output.lend();
                     conn.link.sending = true;
-                    if conn.link.deadline.watch() != DeadlineWatch::Send {
+                    if conn.link.deadline.kind() != DeadlineKind::Send {
                         conn.link.progress = 0;
                     }
                     return Flush::Waits;
@@ -306,9 +312,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         let WorkerCore { conns, buffers, .. } = &mut self.core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
         let conn = conns.get(slot);
-        let has_input = !conn.link.ended || !conn.link.input.is_empty();
-        let is_peer = why == Gone::Peer && conn.side == ConnectionSide::Opened;
-        let Protocol::Raw(stream) = &mut conn.protocol else { return false };
+        let has_input = !conn.link.peer_ended || !conn.link.input.is_empty();
+        let is_peer = why == Gone::Peer && conn.direction == ConnectionDirection::Outgoing;
+        let Protocol::ByteStream(stream) = &mut conn.protocol else { return false };
         if !is_peer || stream.state != StreamState::Open || !has_input && !stream.owes_end {
             return false;
         }
@@ -329,7 +335,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Protocol::Linger(linger) = protocol else {
             unreachable!("only what lingers sends its last")
         };
-        if linger.remaining == Remaining::Nothing || link.ended {
+        if linger.remaining == Remaining::Nothing || link.peer_ended {
             return self.cut(slot, Gone::Peer);
         }
         linger.begin(self.core.now.monotonic_ms);
@@ -343,7 +349,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             drive_kept_input(app, core, slot);
         }
         self.update_receiving(slot);
-        self.core.watch(slot);
+        self.core.set_deadline(slot);
         if let Some(oldest) = self.core.begin_lingering(slot) {
             self.cut(oldest, Gone::Peer);
         }
@@ -353,7 +359,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     #[inline]
     pub(crate) fn tell_sent(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
-        if conn.link.owes_sent && conn.all_is_queued() {
+        if conn.link.owes_sent && conn.streams_have_no_output() {
             conn.link.owes_sent = false;
             self.app.sent(self.core.address(slot));
         }
@@ -368,7 +374,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         let is_finished = http2.session.is_finished();
         if is_finished {
-            self.core.end(slot, Remaining::Strays);
+            self.core.end(slot, Remaining::UselessInput);
         }
         is_finished
     }
@@ -382,7 +388,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let has_room = self.core.queued_bytes(slot) <= OUTPUT_LOW_WATER_BYTES;
         let owes_writable = match &mut self.core.conns.get(slot).protocol {
             Protocol::Http1(Http1::Exchange(open)) => &mut open.state.owes_writable,
-            Protocol::Raw(stream) => &mut stream.owes_writable,
+            Protocol::ByteStream(stream) => &mut stream.owes_writable,
             _ => return false,
         };
         if !*owes_writable || !has_room {
@@ -397,9 +403,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     #[inline]
     fn update_receiving(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
-        let TransportLink { ended, blocked, .. } = conn.link;
+        let TransportLink { peer_ended, blocked, .. } = conn.link;
         let stuck = blocked.is_some() && !conn.link.input.is_empty();
-        let on = conn.takes_input() && !ended && !stuck;
+        let on = conn.takes_input() && !peer_ended && !stuck;
         if on != conn.link.receiving {
             conn.link.receiving = on;
             self.backend.receive(slot, on);
@@ -408,10 +414,10 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     pub(crate) fn ended(&mut self, slot: Slot) {
         let Conn { link, protocol, .. } = self.core.conns.get(slot);
-        link.ended = true;
+        link.peer_ended = true;
         link.receiving = false;
         match protocol {
-            Protocol::Raw(stream) => {
+            Protocol::ByteStream(stream) => {
                 stream.owes_end = true;
                 stream.awaits_first_byte = false;
             }
@@ -423,7 +429,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Protocol::Http1(Http1::Head { .. } | Http1::Exchange(_) | Http1::Upgraded) => {}
             Protocol::ProxyHeader(_)
             | Protocol::Handshake
-            | Protocol::Preface
+            | Protocol::Undetected
             | Protocol::Multiplexed(_)
             | Protocol::Connecting(_)
             | Protocol::Closing => {}
@@ -444,7 +450,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         // would keep its part of it for a peer that may never read it.
         let unfinished = match &conn.protocol {
             Protocol::Http1(Http1::Exchange(open)) => open.state.stage == ExchangeStage::Streaming,
-            Protocol::Raw(_) => true,
+            Protocol::ByteStream(_) => true,
             _ => false,
         };
         let is_broken = conn.link.cut.is_some() || gone == Gone::Broken;
@@ -489,15 +495,15 @@ impl<B: Backend, A: App> Worker<B, A> {
             unsent_bytes += sealed_bytes as u64;
             pool.release(sealed_bytes);
         }
-        let (side, peer) = (conn.side, conn.peer);
+        let (direction, peer) = (conn.direction, conn.peer);
         let end_number = if conn.link.owes_end { http1_ends.remove(&slot) } else { None };
         conns.release(slot);
-        match side {
-            ConnectionSide::Accepted(_) => {
+        match direction {
+            ConnectionDirection::Incoming(_) => {
                 self.shared.client_limit.leave(self.core.worker, peer);
                 self.shared.permits.leave(self.core.worker);
             }
-            ConnectionSide::Opened => self.core.outgoing.leave(),
+            ConnectionDirection::Outgoing => self.core.outgoing.leave(),
         }
         let Self { app, core, .. } = self;
         // A connection that was cut for lack of memory has streams whose end was not reported yet.
@@ -510,8 +516,8 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn notify(&mut self, slot: Slot, notice: Notice) {
         let Self { app, core, .. } = self;
         match core.conns.get(slot).protocol {
-            Protocol::Raw(_) | Protocol::Connecting(_) => {
-                byte_streams::tell(app, core, slot, notice.for_stream());
+            Protocol::ByteStream(_) | Protocol::Connecting(_) => {
+                byte_streams::deliver_event(app, core, slot, notice.for_stream());
             }
             _ => http1::tell(app, core, slot, notice.for_exchange()),
         }

@@ -35,7 +35,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         self.core.enobufs_retry_at_ms = None;
         let mut from = 0;
-        while let Some(slot) = self.core.conns.next_live(from) {
+        while let Some(slot) = self.core.conns.next_in_use(from) {
             from = slot + 1;
             let conn = self.core.conns.get(slot);
             if conn.link.blocked == Some(Blocked::NoMemory) {

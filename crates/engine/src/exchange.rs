@@ -109,7 +109,7 @@ impl Exchange<'_> {
     /// PROXY protocol header carried the client's; `None` on a Unix socket.
     pub fn socket_peer(&mut self) -> Option<SocketAddr> {
         let conn = self.core.conns.get(self.slot);
-        conn.proxy.as_deref().copied().unwrap_or(conn.peer)
+        conn.proxy_peer.as_deref().copied().unwrap_or(conn.peer)
     }
 
     /// Returns whether the connection is encrypted.
@@ -407,14 +407,15 @@ impl Exchange<'_> {
         let Some(state) = self.state() else { return };
         state.waiting = true;
         if let Some(stream) = self.stream() {
-            stream.asked_ms = at_ms;
+            stream.app_deadline_ms = at_ms;
         }
         let Conn { link, protocol, .. } = self.core.conns.get(self.slot);
-        link.asked_ms = protocol.multiplexed().map_or(at_ms, Multiplexed::asked_ms);
+        link.app_deadline_ms = protocol.multiplexed().map_or(at_ms, Multiplexed::app_deadline_ms);
     }
 
     /// Responds with 101 and these fields, and turns the connection into a byte stream; the
-    /// application gets its events by `raw`. Only HTTP/1.1 clients without content can be upgraded.
+    /// application gets its events by `byte_stream_event`. Only HTTP/1.1 clients without content
+    /// can be upgraded.
     pub fn upgrade<'f>(&mut self, fields: impl Iterator<Item = Field<'f>> + Clone) {
         match self.response().and_then(|mut response| response.upgrade(fields)) {
             Some(queued) => {
@@ -426,11 +427,11 @@ impl Exchange<'_> {
     }
 
     /// Turns the connection into a byte stream without a response; the application gets its events
-    /// by `raw` and sends the bytes that the client expects, such as the `200` that opens a tunnel
-    /// for CONNECT (RFC 9110 §9.3.6). Bytes that the client has sent after its request come as
-    /// bytes of the stream, and responses to earlier requests leave before the output of the
-    /// stream. This works only over HTTP/1, before there is a response and without content;
-    /// otherwise the exchange is aborted.
+    /// by `byte_stream_event` and sends the bytes that the client expects, such as the `200` that
+    /// opens a tunnel for CONNECT (RFC 9110 §9.3.6). Bytes that the client has sent after its
+    /// request come as bytes of the stream, and responses to earlier requests leave before the
+    /// output of the stream. This works only over HTTP/1, before there is a response and without
+    /// content; otherwise the exchange is aborted.
     pub fn take_over(&mut self) {
         if self.response().is_some_and(|mut response| response.can_be_taken_over()) {
             protocol_dispatch::upgraded(&mut self.core.conns.get(self.slot).protocol);

@@ -14,7 +14,7 @@ use pinion_http::negotiate::preferred_error_format;
 use pinion_http::request_head::{Framing, RequestHead};
 use pinion_http::version::Version;
 
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::exchange::state::{ExchangeStage, ExchangeState};
 use crate::limits::CLOSE_AT_ONCE_MAX_BYTES;
 use crate::linger::Remaining;
@@ -50,15 +50,15 @@ impl Http1 {
     /// The state in which it waits for a request.
     pub(crate) const IDLE: Self = Self::Head { scanned: 0 };
 
-    /// Returns the condition that a deadline has to watch, besides output that does not leave.
+    /// Returns the kind of deadline that the connection needs, besides that of a blocked send.
     #[inline]
-    pub(crate) fn watch(&self, nothing_kept: bool) -> DeadlineWatch {
+    pub(crate) fn deadline_kind(&self, nothing_kept: bool) -> DeadlineKind {
         match self {
-            Self::Head { .. } if nothing_kept => DeadlineWatch::Idle,
-            Self::Head { .. } => DeadlineWatch::Head,
-            Self::Exchange(open) if open.awaits_content() => DeadlineWatch::Body,
-            Self::Exchange(_) | Self::Upgraded => DeadlineWatch::Nothing,
-            Self::Discard { .. } => DeadlineWatch::Discard,
+            Self::Head { .. } if nothing_kept => DeadlineKind::Idle,
+            Self::Head { .. } => DeadlineKind::Head,
+            Self::Exchange(open) if open.awaits_content() => DeadlineKind::Body,
+            Self::Exchange(_) | Self::Upgraded => DeadlineKind::Nothing,
+            Self::Discard { .. } => DeadlineKind::Discard,
         }
     }
 
@@ -129,7 +129,7 @@ impl OpenExchange {
             let may_send = !self.client_closes;
             return AfterResponse::End(match () {
                 () if is_unread => Remaining::Content,
-                () if may_send || out_bytes() > CLOSE_AT_ONCE_MAX_BYTES => Remaining::Strays,
+                () if may_send || out_bytes() > CLOSE_AT_ONCE_MAX_BYTES => Remaining::UselessInput,
                 () => Remaining::Nothing,
             });
         }

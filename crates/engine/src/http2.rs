@@ -9,7 +9,7 @@ pub(crate) mod send_scheduler;
 use pinion_http::h2::frame::ErrorCode;
 use pinion_http::h2::session::Session;
 
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::multiplexed::MultiplexedStream;
 
 /// The state of HTTP/2 on one connection.
@@ -24,13 +24,13 @@ pub(crate) struct Http2 {
 }
 
 impl Http2 {
-    /// Returns the condition that a deadline has to watch if the exchanges alone ask for `watch`.
-    pub(crate) fn watch(&self, watch: DeadlineWatch) -> DeadlineWatch {
+    /// Returns the kind of deadline that the connection needs if the exchanges alone need `kind`.
+    pub(crate) fn deadline_kind(&self, kind: DeadlineKind) -> DeadlineKind {
         // A client that knows that the server leaves has no further requests here.
-        if watch == DeadlineWatch::Idle && self.session.is_leaving() {
-            DeadlineWatch::Last
+        if kind == DeadlineKind::Idle && self.session.is_leaving() {
+            DeadlineKind::Last
         } else {
-            watch
+            kind
         }
     }
 

@@ -27,7 +27,7 @@ use pinion_http::h3::session::{ENCODER_STREAM, Session, SessionSettings};
 use pinion_http::limits::Limits;
 use quinn_proto::{Dir, StreamId, VarInt};
 
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::limits::{QUIC_SEND_MIN_BYTES, QUIC_SEND_WINDOW_BYTES, QUIC_STREAMS};
 use crate::multiplexed::MultiplexedStream;
 use discarded_requests::Discarded;
@@ -164,10 +164,10 @@ impl Http3 {
     /// Returns the counter of the progress that this deadline watches: frames of streams that were
     /// sent, or acknowledgements that were received, modulo 2^32. Retransmitted frames count: QUIC
     /// sends them ever more seldom.
-    pub(crate) fn progress(&self, watch: DeadlineWatch) -> u32 {
-        let frames = match watch {
-            DeadlineWatch::Window => self.quic.stats().frame_tx.stream,
-            DeadlineWatch::Last => self.quic.stats().frame_rx.acks,
+    pub(crate) fn progress(&self, kind: DeadlineKind) -> u32 {
+        let frames = match kind {
+            DeadlineKind::Window => self.quic.stats().frame_tx.stream,
+            DeadlineKind::Last => self.quic.stats().frame_rx.acks,
             _ => 0,
         };
         frames as u32
@@ -183,27 +183,25 @@ impl Http3 {
         self.session.has_left() && self.is_idle()
     }
 
-    /// Returns the condition that a deadline has to watch if the exchanges alone ask for `watch`.
-    pub(crate) fn watch(&mut self, watch: DeadlineWatch) -> DeadlineWatch {
-        match watch {
-            _ if self.is_closed => DeadlineWatch::Nothing,
-            _ if self.quic.is_handshaking() => DeadlineWatch::Handshake,
+    /// Returns the kind of deadline that the connection needs if the exchanges alone need `kind`.
+    pub(crate) fn deadline_kind(&mut self, kind: DeadlineKind) -> DeadlineKind {
+        match kind {
+            _ if self.is_closed => DeadlineKind::Nothing,
+            _ if self.quic.is_handshaking() => DeadlineKind::Handshake,
             // The last part of a response is on its way.
-            DeadlineWatch::Idle if self.is_unacknowledged() => {
+            DeadlineKind::Idle if self.is_unacknowledged() => {
                 if self.is_stopping {
-                    DeadlineWatch::Last
+                    DeadlineKind::Last
                 } else {
-                    DeadlineWatch::Window
+                    DeadlineKind::Window
                 }
             }
-            DeadlineWatch::Idle if !self.discarded.is_empty() => DeadlineWatch::Discard,
-            DeadlineWatch::Nothing
-                if self.streams.iter_mut().any(|open| open.own.awaits_head()) =>
-            {
-                DeadlineWatch::Head
+            DeadlineKind::Idle if !self.discarded.is_empty() => DeadlineKind::Discard,
+            DeadlineKind::Nothing if self.streams.iter_mut().any(|open| open.own.awaits_head()) => {
+                DeadlineKind::Head
             }
-            DeadlineWatch::Nothing => DeadlineWatch::Quiet,
-            watch => watch,
+            DeadlineKind::Nothing => DeadlineKind::Quiet,
+            kind => kind,
         }
     }
 

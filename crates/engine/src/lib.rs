@@ -5,7 +5,7 @@
 //!
 //! | File | Task |
 //! |---|---|
-//! | [`app`], [`exchange`], [`raw_stream`] | the contract with an application: events and actions |
+//! | [`app`], [`exchange`], [`byte_stream_handle`] | events and actions of the application |
 //! | [`exchange_address`] | the address of a message: an exchange or a stream of a connection |
 //! | `stream_event` | events of exchanges and byte streams that no bytes of the peer cause |
 //! | `end_reason` | the reasons why an exchange or a stream ends without the application |
@@ -17,9 +17,9 @@
 //! | `driver` | the work on one connection; only its files call the application |
 //! | `tls_io` | the input and output of a connection over TLS |
 //! | `connection` | a connection: a `transport_link` and a protocol |
-//! | `connection_side` | the side that opened a connection |
+//! | `connection_direction` | whether a client or the server opened a connection |
 //! | `connection_table` | the connections of one worker: a slab whose slots carry a generation |
-//! | `deadline` | the condition that the deadline of a connection watches, and its time |
+//! | `deadline` | the deadline of a connection: its kind and its time |
 //! | `http1`, `http2`, `http3`, `multiplexed` | the protocols: their state and their responses |
 //! | `byte_stream`, `linger` | the state of upgraded connections, and of those that end |
 //! | `protocol_dispatch` | the response of an exchange, independent of its protocol |
@@ -57,12 +57,13 @@ pub mod app;
 pub mod backend;
 mod buffer_pool;
 mod byte_stream;
+pub mod byte_stream_handle;
 mod client_connection_limit;
 pub mod clock;
 mod connection;
 pub mod connection_actions;
+mod connection_direction;
 mod connection_permits;
-mod connection_side;
 mod connection_table;
 mod deadline;
 mod drain;
@@ -92,7 +93,6 @@ mod output_queue;
 mod permit_pressure;
 mod protocol_dispatch;
 pub mod quic;
-pub mod raw_stream;
 pub mod release_memory;
 pub mod response_compression;
 mod response_head_tails;

@@ -42,9 +42,9 @@ pub const BROADCAST_QUEUE_MAX_BYTES: u64 = OUTPUT_HIGH_WATER_BYTES;
 /// slice each, and far below IOV_MAX (1024).
 pub const SEND_PARTS_MAX: usize = 32;
 
-/// Bytes of input kept for one connection before no more is requested: a head of the maximum size,
-/// plus one lent buffer that came with it.
-pub const INPUT_BUFFER_MAX_BYTES: usize = 3 * CHUNK_BYTES;
+/// Bytes of kept input at which a connection stops receiving: more than a request head of the
+/// maximum size, so that each head can be completed.
+pub const INPUT_HIGH_WATER_BYTES: usize = 3 * CHUNK_BYTES / 2;
 
 /// The maximum number of bytes of input kept for one connection. A multishot receive of io_uring
 /// goes on until its cancellation takes effect, 32 buffers at a time. The bytes that it has brought

@@ -15,7 +15,7 @@ pub(crate) enum Remaining {
     /// No input: the peer has announced that, or has ended its side.
     Nothing,
     /// No useful input: an extra line end, or a request that came too late.
-    Strays,
+    UselessInput,
     /// The rest of a request, of any length.
     Content,
 }
@@ -54,7 +54,7 @@ impl Linger {
     pub(crate) fn due_ms(&self, now_ms: u64) -> u64 {
         let patience_ms = match self.remaining {
             Remaining::Content => LINGER_CONTENT_MS,
-            Remaining::Nothing | Remaining::Strays => LINGER_MS,
+            Remaining::Nothing | Remaining::UselessInput => LINGER_MS,
         };
         match self.state {
             LingerState::Sending => now_ms + patience_ms,
@@ -171,7 +171,7 @@ mod tests {
             assert_eq!(linger.due_ms(NOW_MS + after_ms), NOW_MS + LINGER_MAX_MS);
         }
         assert_eq!(linger.age_ms(NOW_MS + 7), 7);
-        for remaining in [Remaining::Nothing, Remaining::Strays] {
+        for remaining in [Remaining::Nothing, Remaining::UselessInput] {
             linger.remaining = remaining;
             assert_eq!(linger.due_ms(NOW_MS), NOW_MS + LINGER_MS);
         }

@@ -14,7 +14,7 @@ use quinn_proto::StreamId;
 
 use crate::app::App;
 use crate::backend::{Backend, Slot};
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::driver::{self, multiplexed_requests};
 use crate::end_reason::Gone;
 use crate::http3;
@@ -104,7 +104,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn unwanted(&mut self, idle_ms: u64) -> Vec<(Slot, StreamId, usize)> {
         let now_ms = self.core.now.monotonic_ms;
         let (mut all, mut next) = (Vec::new(), 0);
-        while let Some(slot) = self.core.conns.next_live(next) {
+        while let Some(slot) = self.core.conns.next_in_use(next) {
             next = slot + 1;
             if let Some(http3) = self.core.conns.get(slot).http3() {
                 let unwanted = http3.unwanted(QUIC_UNREAD_MIN_BYTES, now_ms, idle_ms);
@@ -118,7 +118,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// those that closing connections will give back.
     fn survey(&mut self, holders: Holders) -> (usize, usize) {
         let (mut most_bytes, mut leaving_bytes, mut next) = (0, 0, 0);
-        while let Some(slot) = self.core.conns.next_live(next) {
+        while let Some(slot) = self.core.conns.next_in_use(next) {
             next = slot + 1;
             let bytes = self.core.held_bytes(slot);
             if self.core.conns.get(slot).is_closing() {
@@ -133,7 +133,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Closes holders of `least_bytes` and more until they have had `wanted_bytes` together.
     fn cut_holders(&mut self, holders: Holders, least_bytes: usize, wanted_bytes: usize) {
         let (mut cut_bytes, mut next) = (0, 0);
-        while let Some(slot) = self.core.conns.next_live(next) {
+        while let Some(slot) = self.core.conns.next_in_use(next) {
             if cut_bytes >= wanted_bytes {
                 return;
             }
@@ -149,12 +149,12 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     fn is_among(&mut self, slot: Slot, holders: Holders) -> bool {
         match holders {
-            Holders::Lingering => self.core.conns.get(slot).lingers(),
+            Holders::Lingering => self.core.conns.get(slot).is_dropping_input(),
             Holders::Stalled => self.core.stalled_ms(slot) >= RELIEF_STALL_MS,
             Holders::Heads => {
                 matches!(
-                    self.core.conns.get(slot).link.deadline.watch(),
-                    DeadlineWatch::Head | DeadlineWatch::Handshake
+                    self.core.conns.get(slot).link.deadline.kind(),
+                    DeadlineKind::Head | DeadlineKind::Handshake
                 )
             }
             Holders::All => true,

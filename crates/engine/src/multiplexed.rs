@@ -4,7 +4,7 @@
 mod stream;
 
 use crate::buffer_pool::Pool;
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::end_reason::Gone;
 use crate::http2::Http2;
 use crate::http3::Http3;
@@ -176,11 +176,11 @@ impl Multiplexed {
 
     /// Returns the earliest deadline that the application has set on a stream, in milliseconds; 0
     /// if there is none.
-    pub(crate) fn asked_ms(&mut self) -> u64 {
+    pub(crate) fn app_deadline_ms(&mut self) -> u64 {
         let mut earliest_ms = u64::MAX;
         self.find(|_, stream| {
-            if stream.asked_ms > 0 {
-                earliest_ms = earliest_ms.min(stream.asked_ms);
+            if stream.app_deadline_ms > 0 {
+                earliest_ms = earliest_ms.min(stream.app_deadline_ms);
             }
             None::<()>
         });
@@ -254,31 +254,31 @@ impl Multiplexed {
         first_ms
     }
 
-    /// Returns the condition that a deadline has to watch, besides output that does not leave.
-    pub(crate) fn wanted_watch(&mut self, nothing_kept: bool) -> DeadlineWatch {
+    /// Returns the kind of deadline that the connection needs, besides that of a blocked send.
+    pub(crate) fn deadline_kind(&mut self, nothing_kept: bool) -> DeadlineKind {
         if !nothing_kept || self.is_within_head() {
-            return DeadlineWatch::Head;
+            return DeadlineKind::Head;
         }
-        let watch = self.watch();
+        let kind = self.exchange_deadline_kind();
         match self {
-            Self::Http2(http2) => http2.watch(watch),
-            Self::Http3(http3) => http3.watch(watch),
+            Self::Http2(http2) => http2.deadline_kind(kind),
+            Self::Http3(http3) => http3.deadline_kind(kind),
         }
     }
 
-    /// Returns the condition that the exchanges alone ask a deadline to watch.
-    fn watch(&mut self) -> DeadlineWatch {
+    /// Returns the kind of deadline that the exchanges alone need.
+    fn exchange_deadline_kind(&mut self) -> DeadlineKind {
         if self.open_streams() == 0 {
-            return DeadlineWatch::Idle;
+            return DeadlineKind::Idle;
         }
         let waits = |_, stream: &mut MultiplexedStream| stream.awaits_body().then_some(());
         if self.find(waits).is_some() {
-            return DeadlineWatch::Body;
+            return DeadlineKind::Body;
         }
         // Queued output waits for a window.
         let queues = |_, stream: &mut MultiplexedStream| stream.awaits_window().then_some(());
         let is_watched = self.queued_bytes() > 0 && self.find(queues).is_some();
-        if is_watched { DeadlineWatch::Window } else { DeadlineWatch::Nothing }
+        if is_watched { DeadlineKind::Window } else { DeadlineKind::Nothing }
     }
 }
 

@@ -46,7 +46,7 @@ pub struct Connect {
     /// Milliseconds within which it must be open, with its handshake.
     pub timeout_ms: u64,
     /// The application's tag of the connection, which
-    /// [`RawStream::tag`](crate::raw_stream::RawStream::tag) returns.
+    /// [`ByteStreamHandle::tag`](crate::byte_stream_handle::ByteStreamHandle::tag) returns.
     pub tag: u64,
 }
 
@@ -86,7 +86,8 @@ pub enum NotConnected {
     Busy,
     /// The system has no descriptor, port or memory for it.
     Exhausted,
-    /// The TLS handshake failed: [`RawStream::tls_error`](crate::raw_stream::RawStream::tls_error)
+    /// The TLS handshake failed:
+    /// [`ByteStreamHandle::tls_error`](crate::byte_stream_handle::ByteStreamHandle::tls_error)
     /// returns the reason, during the event `Gone`.
     Tls,
     /// The connection ended while it was opened, or the system cannot open one of this kind.

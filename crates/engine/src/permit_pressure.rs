@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use crate::app::App;
 use crate::backend::{Backend, Slot};
 use crate::client_connection_limit::ClientKey;
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::drain_state::WorkerEnding;
 use crate::end_reason::Gone;
 use crate::limits::{PERMIT_RELIEF_PAUSE_MS, RELIEF_LONG_STALL_MS, RELIEF_STALL_MS};
@@ -131,7 +131,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let mut holdings = Vec::new();
         holdings.try_reserve_exact(self.core.conns.len()).ok()?;
         let (mut leaving, mut next) = (0, 0);
-        while let Some(slot) = self.core.conns.next_live(next) {
+        while let Some(slot) = self.core.conns.next_in_use(next) {
             next = slot + 1;
             let conn = self.core.conns.get(slot);
             if conn.is_closing() {
@@ -175,9 +175,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         let queued_bytes = self.core.queued_bytes(slot);
         let conn = self.core.conns.get(slot);
         let has_stalled = stalled_ms >= RELIEF_STALL_MS;
-        match conn.link.deadline.watch() {
-            DeadlineWatch::Idle if conn.begun > 0 && queued_bytes == 0 => Use::Idle,
-            DeadlineWatch::Idle | DeadlineWatch::Handshake | DeadlineWatch::Head => {
+        match conn.link.deadline.kind() {
+            DeadlineKind::Idle if conn.exchanges_begun > 0 && queued_bytes == 0 => Use::Idle,
+            DeadlineKind::Idle | DeadlineKind::Handshake | DeadlineKind::Head => {
                 if has_stalled {
                     Use::Silent
                 } else {
@@ -185,20 +185,20 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
             }
             // All its requests have their responses.
-            DeadlineWatch::Discard if conn.http3().is_some() => Use::Idle,
-            DeadlineWatch::Body
-            | DeadlineWatch::Discard
-            | DeadlineWatch::Send
-            | DeadlineWatch::Window => {
+            DeadlineKind::Discard if conn.http3().is_some() => Use::Idle,
+            DeadlineKind::Body
+            | DeadlineKind::Discard
+            | DeadlineKind::Send
+            | DeadlineKind::Window => {
                 if has_stalled {
                     Use::Stalled
                 } else {
                     Use::InProgress
                 }
             }
-            DeadlineWatch::Last if has_stalled => Use::Silent,
+            DeadlineKind::Last if has_stalled => Use::Silent,
             // A client that reads has its response by then.
-            DeadlineWatch::Linger => match conn.lingered_ms(self.core.now.monotonic_ms) {
+            DeadlineKind::Linger => match conn.lingered_ms(self.core.now.monotonic_ms) {
                 RELIEF_STALL_MS.. => Use::Lingering,
                 _ => Use::Fresh,
             },

@@ -28,7 +28,7 @@ pub(crate) struct Sink<'c> {
     /// The index of the listener of the connection.
     pub(crate) listener: u16,
     /// The number of exchanges that have begun on the connection.
-    pub(crate) begun: u32,
+    pub(crate) exchanges_begun: u32,
 }
 
 /// The carrier of an exchange: an HTTP/1 connection, or a stream with its number.
@@ -105,7 +105,7 @@ fn assert_is_over(protocol: &Protocol, carrier: Carrier) {
     let is_over = match carrier {
         Carrier::Connection => matches!(
             protocol,
-            Protocol::Http1(_) | Protocol::Raw(_) | Protocol::Linger(_) | Protocol::Closing
+            Protocol::Http1(_) | Protocol::ByteStream(_) | Protocol::Linger(_) | Protocol::Closing
         ),
         Carrier::Stream(_) => matches!(protocol, Protocol::Linger(_) | Protocol::Closing),
     };
@@ -119,7 +119,7 @@ impl<'c> Response<'c> {
     pub(crate) fn of(core: &'c mut WorkerCore, slot: Slot, carrier: Carrier) -> Option<Self> {
         let WorkerCore { conns, buffers, tails, settings, .. } = core;
         let conn = conns.get(slot);
-        let (listener, begun) = (conn.listener(), conn.begun);
+        let (listener, exchanges_begun) = (conn.listener(), conn.exchanges_begun);
         let Conn { link, protocol, .. } = conn;
         let carried = match (protocol, carrier) {
             (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => {
@@ -136,7 +136,10 @@ impl<'c> Response<'c> {
                 return None;
             }
         };
-        Some(Self { carried, sink: Sink { link, buffers, tails, settings, listener, begun } })
+        Some(Self {
+            carried,
+            sink: Sink { link, buffers, tails, settings, listener, exchanges_begun },
+        })
     }
 
     /// Returns the state of the exchange; `None` if its stream has ended.

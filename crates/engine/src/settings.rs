@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use pinion_http::limits::Limits;
 
-use crate::connection_side::ConnectionSide;
-use crate::deadline::DeadlineWatch;
+use crate::connection_direction::ConnectionDirection;
+use crate::deadline::DeadlineKind;
 use crate::limits::{BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS, STREAM_IDLE_TIMEOUT_MS};
 use crate::tls::TlsConfig;
 
@@ -17,7 +17,7 @@ pub enum Protocol {
     /// HTTP, in these versions.
     Http(Protocols),
     /// A byte stream that the application itself reads.
-    Raw,
+    ByteStream,
 }
 
 /// The versions of HTTP that clients may use on a listener. Over TLS the two sides negotiate one
@@ -44,8 +44,8 @@ pub struct ListenerSettings {
     pub fields: Vec<u8>,
     /// The TLS settings, if its connections are encrypted.
     pub tls: Option<TlsConfig>,
-    /// The timeouts of its byte streams: those of a raw listener, and connections that the
-    /// application has upgraded or taken over.
+    /// The timeouts of its byte streams: those of a listener for byte streams, and connections that
+    /// the application has upgraded or taken over.
     pub streams: StreamTimeouts,
     /// The proxies whose connections begin with a PROXY protocol header, if there are any.
     pub proxy_protocol: Option<ProxySources>,
@@ -65,8 +65,8 @@ impl ListenerSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamTimeouts {
     /// Milliseconds for the first byte of a client, from the time when the application wants bytes
-    /// on a stream of a raw listener; [`Gone::Stalled`](crate::app::Gone::Stalled). `None` is for
-    /// protocols in which the server speaks first, or the client need not.
+    /// on a stream of a listener for byte streams; [`Gone::Stalled`](crate::app::Gone::Stalled).
+    /// `None` is for protocols in which the server speaks first, or the client need not.
     pub first_byte_ms: Option<u64>,
     /// Milliseconds in which neither side sends a byte; [`Gone::Idle`](crate::app::Gone::Idle).
     /// `None` is for ever.
@@ -136,17 +136,16 @@ pub struct WorkerSettings {
 }
 
 impl WorkerSettings {
-    /// Returns how long the byte stream of a connection may be in the condition of `watch`, in
-    /// milliseconds; `None` is for ever. Streams that the server has opened are watched by the
-    /// application.
+    /// Returns the timeout of a byte stream for a deadline of this kind, in milliseconds; `None` is
+    /// none. Streams that the server has opened have no timeout here: the application sets theirs.
     pub(crate) fn stream_timeout_ms(
         &self,
-        side: ConnectionSide,
-        watch: DeadlineWatch,
+        direction: ConnectionDirection,
+        kind: DeadlineKind,
     ) -> Option<u64> {
-        let ConnectionSide::Accepted(listener) = side else { return None };
+        let ConnectionDirection::Incoming(listener) = direction else { return None };
         let timeouts = &self.listeners.get(usize::from(listener.get()))?.streams;
-        if watch == DeadlineWatch::FirstByte { timeouts.first_byte_ms } else { timeouts.idle_ms }
+        if kind == DeadlineKind::FirstByte { timeouts.first_byte_ms } else { timeouts.idle_ms }
     }
 }
 

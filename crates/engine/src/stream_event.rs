@@ -1,7 +1,7 @@
 //! The events that exchanges and byte streams have in common, and that do not come from the peer's
 //! bytes.
 
-use crate::app::{Event, RawEvent};
+use crate::app::{ByteStreamEvent, Event};
 use crate::inbox::Message;
 
 /// An event of an exchange or a byte stream.
@@ -22,12 +22,12 @@ impl Notice {
         }
     }
 
-    pub(crate) fn for_stream(self) -> RawEvent<'static> {
+    pub(crate) fn for_stream(self) -> ByteStreamEvent<'static> {
         match self {
-            Self::Writable => RawEvent::Writable,
-            Self::Posted(message) => RawEvent::Posted(message),
-            Self::Deadline => RawEvent::Deadline,
-            Self::Stopping => RawEvent::Stopping,
+            Self::Writable => ByteStreamEvent::Writable,
+            Self::Posted(message) => ByteStreamEvent::Posted(message),
+            Self::Deadline => ByteStreamEvent::Deadline,
+            Self::Stopping => ByteStreamEvent::Stopping,
         }
     }
 }

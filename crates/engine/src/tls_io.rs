@@ -10,7 +10,7 @@ use pinion_http::error_page;
 use crate::app::App;
 use crate::backend::{Backend, Sending, Slot};
 use crate::connection::Protocol;
-use crate::connection_side::ConnectionSide;
+use crate::connection_direction::ConnectionDirection;
 use crate::driver::{self, Flush, http1, outgoing_connections, protocol_detection};
 use crate::end_reason::Gone;
 use crate::enobufs_retry::is_shortage;
@@ -36,7 +36,9 @@ pub(crate) fn received<A: App>(
     let mut buffer = std::mem::take(&mut core.opening);
     let taken = session.take(input, &mut buffer, |brought| {
         match brought {
-            Brought::Begun(_) if core.conns.get(slot).side == ConnectionSide::Opened => {
+            Brought::Begun(_)
+                if core.conns.get(slot).direction == ConnectionDirection::Outgoing =>
+            {
                 outgoing_connections::begin(app, core, slot);
             }
             Brought::Begun(inside) => protocol_detection::begin(app, core, slot, Some(inside)),
@@ -100,7 +102,7 @@ fn refuse_record(core: &mut WorkerCore, slot: Slot) {
     let Buffers { outputs, pool, .. } = buffers;
     let output = outputs.of(&mut conns.get(slot).link.output);
     if output.append_bytes(pool, &UNEXPECTED_MESSAGE) {
-        core.end(slot, Remaining::Strays);
+        core.end(slot, Remaining::UselessInput);
     } else {
         core.give_up(slot, Gone::Refused);
     }
@@ -124,7 +126,7 @@ fn end_with_alert<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
         outputs.free(&mut link.output);
     }
     std::mem::take(&mut link.input).give_back(pool);
-    core.end(slot, Remaining::Strays);
+    core.end(slot, Remaining::UselessInput);
 }
 
 impl<B: Backend, A: App> Worker<B, A> {
@@ -198,7 +200,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     }
                 }
             }
-            if !conn.sends_no_more() || !session.close() {
+            if !conn.ends_after_queued_output() || !session.close() {
                 return Flush::Empty;
             }
         }

@@ -2,7 +2,7 @@
 //! and to be sent, encryption, the deadline, and the operations of the kernel.
 
 use crate::backend::{Backend, Slot};
-use crate::deadline::{Deadline, DeadlineWatch};
+use crate::deadline::{Deadline, DeadlineKind};
 use crate::end_reason::Gone;
 use crate::input_buffer::InputBuffer;
 use crate::limits::{INPUT_TURN_BYTES, RECORD_BYTES};
@@ -21,7 +21,7 @@ pub(crate) enum Blocked {
 /// The transport of one connection.
 pub(crate) struct TransportLink {
     /// Whether the peer has sent its end of stream.
-    pub(crate) ended: bool,
+    pub(crate) peer_ended: bool,
     /// Whether receiving is on. A QUIC connection has no socket of its own to receive from.
     pub(crate) receiving: bool,
     /// The reason why the kernel takes no output at the moment; `None` if it may.
@@ -38,14 +38,14 @@ pub(crate) struct TransportLink {
     pub(crate) cut: Option<Gone>,
     /// Whether the application has acted on it outside of its own events.
     pub(crate) dirty: bool,
-    /// The deadline, and the condition that it watches.
+    /// The deadline, and its kind.
     pub(crate) deadline: Deadline,
     /// The earliest deadline that the application has set, in milliseconds; 0 is none.
-    pub(crate) asked_ms: u64,
+    pub(crate) app_deadline_ms: u64,
     /// The index of its output queue.
     pub(crate) output: u32,
     /// The backend's progress when the send stall deadline was set; 0 if it was not read, because
-    /// that costs a system call. Over QUIC it is the progress that the deadline watches. It is the
+    /// that costs a system call. Over QUIC it is the progress that restarts the deadline. It is the
     /// lower half of the counter, since only a change matters.
     pub(crate) progress: u32,
     /// Bytes of output that the kernel has taken.
@@ -64,7 +64,7 @@ impl TransportLink {
     /// socket.
     pub(crate) fn new(receiving: bool) -> Self {
         Self {
-            ended: false,
+            peer_ended: false,
             receiving,
             blocked: None,
             sending: false,
@@ -73,7 +73,7 @@ impl TransportLink {
             cut: None,
             dirty: false,
             deadline: Deadline::NONE,
-            asked_ms: 0,
+            app_deadline_ms: 0,
             output: NO_OUTPUT,
             progress: 0,
             sent_bytes: 0,
@@ -86,7 +86,7 @@ impl TransportLink {
     /// Marks the link as blocked: the kernel takes no output at the moment.
     pub(crate) fn block<B: Backend>(&mut self, backend: &B, slot: Slot) {
         self.blocked.get_or_insert(Blocked::Full);
-        if self.deadline.watch() != DeadlineWatch::Send {
+        if self.deadline.kind() != DeadlineKind::Send {
             self.progress = backend.progress(slot).unwrap_or(0) as u32;
         }
     }
@@ -97,8 +97,8 @@ impl TransportLink {
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;
         if bytes > 0 {
-            self.deadline.is_over(DeadlineWatch::Send);
-            self.deadline.is_over(DeadlineWatch::StreamIdle);
+            self.deadline.end(DeadlineKind::Send);
+            self.deadline.end(DeadlineKind::StreamIdle);
         }
     }
 
@@ -106,8 +106,8 @@ impl TransportLink {
     /// time. Input of the peer does not excuse a send that it does not take.
     #[inline]
     pub(crate) fn received(&mut self) {
-        self.deadline.forget();
-        if self.deadline.watch() != DeadlineWatch::Send {
+        self.deadline.drop_postponed();
+        if self.deadline.kind() != DeadlineKind::Send {
             self.deadline.pause();
         }
     }
@@ -116,9 +116,9 @@ impl TransportLink {
     /// `u64::MAX` is never.
     #[inline]
     pub(crate) fn next_deadline_ms(&self) -> u64 {
-        match self.asked_ms {
+        match self.app_deadline_ms {
             0 => self.deadline.at_ms(),
-            asked_ms => self.deadline.at_ms().min(asked_ms),
+            app_deadline_ms => self.deadline.at_ms().min(app_deadline_ms),
         }
     }
 

@@ -14,8 +14,8 @@ use crate::backend::{Backend, Completion, Slot};
 use crate::client_connection_limit::ClientLimit;
 use crate::connection::Protocol;
 use crate::connection_actions::Connections;
+use crate::connection_direction::ConnectionDirection;
 use crate::connection_permits::ConnectionPermits;
-use crate::connection_side::ConnectionSide;
 use crate::drain_state::WorkerEnding;
 use crate::driver::{multiplexed_requests, protocol_detection};
 use crate::end_reason::Gone;
@@ -316,7 +316,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.shared.client_limit.leave(self.core.worker, peer);
             return self.accept_failed(Errno::NOMEM);
         }
-        let slot = self.core.conns.open(true, ConnectionSide::accepted(listener), peer);
+        let slot = self.core.conns.open(true, ConnectionDirection::incoming(listener), peer);
         if has_header {
             self.core.conns.get(slot).protocol = Protocol::ProxyHeader(socket_peer);
         }
@@ -345,16 +345,16 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.shared.permits.fill(self.core.worker);
         self.balance();
         if let Protocol::ProxyHeader(_) = self.core.conns.get(slot).protocol {
-            return self.core.watch(slot);
+            return self.core.set_deadline(slot);
         }
         let Self { app, core, .. } = self;
         if core.listener(slot).tls.is_none() {
             protocol_detection::begin(app, core, slot, None);
         }
-        if !matches!(core.conns.get(slot).protocol, Protocol::Handshake | Protocol::Preface) {
+        if !matches!(core.conns.get(slot).protocol, Protocol::Handshake | Protocol::Undetected) {
             return self.settle(slot);
         }
-        self.core.watch(slot);
+        self.core.set_deadline(slot);
     }
 
     /// Handles a failed accept. A client that has gone again is no failure of ours, unless no other
@@ -431,7 +431,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             multiplexed_requests::notify(app, core, slot, to.exchange, Notice::Posted(message));
             return self.settle(slot);
         }
-        if !conn.is_open() || conn.exchange_number() != to.exchange {
+        if !conn.has_single_open_exchange() || conn.last_exchange_number() != to.exchange {
             return;
         }
         self.notify(slot, Notice::Posted(message));

@@ -12,7 +12,7 @@ use pinion_http::h1::head_parser::HeadStorage;
 use crate::backend::Slot;
 use crate::clock::Now;
 use crate::connection::{Conn, Protocol};
-use crate::connection_side::ConnectionSide;
+use crate::connection_direction::ConnectionDirection;
 use crate::connection_table::Conns;
 use crate::drain_state::WorkerEnding;
 use crate::end_reason::Gone;
@@ -52,7 +52,7 @@ pub(crate) struct WorkerCore {
     /// The buffer in which content is encrypted to TLS records, while no connection has it.
     pub(crate) sealing: Vec<u8>,
     /// Bytes of the current input that were content, or dropped.
-    pub(crate) content_bytes: usize,
+    pub(crate) consumed_content_bytes: usize,
     pub(crate) tails: Tails,
     /// The storage of a request's fields; taken out while one is handled.
     pub(crate) heads: HeadStorage,
@@ -104,7 +104,7 @@ impl WorkerCore {
             encoding: Vec::new(),
             opening: Vec::new(),
             sealing: Vec::new(),
-            content_bytes: 0,
+            consumed_content_bytes: 0,
             tails: Tails::new(&settings.listeners, now.unix_seconds),
             heads: HeadStorage::reserved(),
             section: FieldSection::new(),
@@ -139,7 +139,7 @@ impl WorkerCore {
 
     pub(crate) fn address(&mut self, slot: Slot) -> Address {
         let conn = self.conns.get(slot);
-        let (generation, exchange) = (conn.generation, conn.exchange_number());
+        let (generation, exchange) = (conn.generation, conn.last_exchange_number());
         Address { worker: self.worker, slot, generation, exchange }
     }
 
@@ -236,8 +236,8 @@ impl WorkerCore {
         link.input.held_bytes() + output_bytes + sealed_bytes + protocol_bytes
     }
 
-    /// Returns how long ago the connection last made progress with the condition that its deadline
-    /// watches, in milliseconds; 0 if nothing is watched.
+    /// Returns the time since the deadline of the connection was started, in milliseconds; 0 if none
+    /// runs.
     pub(crate) fn stalled_ms(&mut self, slot: Slot) -> u64 {
         let now_ms = self.now.monotonic_ms;
         self.conns.get(slot).link.deadline.stalled_ms(now_ms, &self.settings)
@@ -257,12 +257,14 @@ impl WorkerCore {
         let remaining = match remaining {
             // A server that we have connected to gets no further message, and needs no time to read
             // it.
-            _ if conn.link.ended || conn.side == ConnectionSide::Opened => Remaining::Nothing,
-            Remaining::Content if *ending != WorkerEnding::No => Remaining::Strays,
+            _ if conn.link.peer_ended || conn.direction == ConnectionDirection::Outgoing => {
+                Remaining::Nothing
+            }
+            Remaining::Content if *ending != WorkerEnding::No => Remaining::UselessInput,
             remaining => remaining,
         };
         let linger = Linger::new(remaining, conn.protocol.http2().is_some());
-        conn.link.asked_ms = 0;
+        conn.link.app_deadline_ms = 0;
         let before = std::mem::replace(&mut conn.protocol, Protocol::Linger(linger));
         before.give_back(buffers);
     }
@@ -273,7 +275,7 @@ impl WorkerCore {
         let Self { conns, lingering, .. } = self;
         let generation = conns.get(slot).generation;
         lingering.begin(slot, generation, |slot, generation| {
-            conns.is(slot, generation) && conns.get(slot).lingers()
+            conns.is(slot, generation) && conns.get(slot).is_dropping_input()
         })
     }
 
@@ -281,7 +283,7 @@ impl WorkerCore {
     pub(crate) fn close_protocol(&mut self, slot: Slot) {
         let Self { conns, buffers, lingering, .. } = self;
         let conn = conns.get(slot);
-        if conn.lingers() {
+        if conn.is_dropping_input() {
             lingering.end();
         }
         std::mem::replace(&mut conn.protocol, Protocol::Closing).give_back(buffers);
@@ -293,13 +295,13 @@ impl WorkerCore {
         if bytes == 0 {
             return;
         }
-        self.content_bytes += bytes;
+        self.consumed_content_bytes += bytes;
         let conn = self.conns.get(slot);
         let Protocol::Linger(linger) = &mut conn.protocol else {
             unreachable!("input is dropped by a connection that lingers")
         };
-        if linger.remaining == Remaining::Nothing && linger.is_sending() && !conn.link.ended {
-            linger.remaining = Remaining::Strays;
+        if linger.remaining == Remaining::Nothing && linger.is_sending() && !conn.link.peer_ended {
+            linger.remaining = Remaining::UselessInput;
         }
         if !linger.drops(bytes) {
             conn.link.cut.get_or_insert(Gone::Peer);
@@ -320,17 +322,17 @@ impl WorkerCore {
 
     /// Sets the deadline that the state of a connection needs. It runs from the beginning of that
     /// state, and only the awaited progress moves it: a complete request, content that a handler
-    /// takes, bytes that leave. Each of these sets `watch` back to nothing. So a peer that sends
-    /// byte by byte gains no time, and neither does one whose handler is woken for other reasons.
+    /// takes, bytes that leave. Each of these ends the deadline. So a peer that sends byte by byte
+    /// gains no time, and neither does one whose handler is woken for other reasons.
     #[inline]
-    pub(crate) fn watch(&mut self, slot: Slot) {
+    pub(crate) fn set_deadline(&mut self, slot: Slot) {
         let conn = self.conns.get(slot);
-        let watch = conn.wanted_watch();
-        let is_new = conn.begin_watch(watch, self.now.monotonic_ms, &self.settings);
-        if !is_new && conn.link.asked_ms == 0 {
+        let kind = conn.deadline_kind();
+        let is_new = conn.start_deadline(kind, self.now.monotonic_ms, &self.settings);
+        if !is_new && conn.link.app_deadline_ms == 0 {
             return;
         }
-        if is_new && let Some(progress) = conn.http3().map(|http3| http3.progress(watch)) {
+        if is_new && let Some(progress) = conn.http3().map(|http3| http3.progress(kind)) {
             conn.link.progress = progress;
         }
         match conn.link.next_deadline_ms() {

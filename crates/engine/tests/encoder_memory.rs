@@ -3,12 +3,12 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pinion_engine::app::{App, Event, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event};
 use pinion_engine::backend::sim::{Connect, Faults, Network};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{Exchange, Slice};
 use pinion_engine::limits::{BROTLI_ENCODER_BYTES, CHUNK_BYTES, GZIP_ENCODER_BYTES};
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::response_compression;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_engine::stepped_worker::Stepped;
@@ -81,7 +81,7 @@ impl App for Weigher {
         self.left_bytes = USED.load(Ordering::Relaxed).saturating_sub(before + queued);
     }
 
-    fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
+    fn byte_stream_event(&mut self, _: ByteStreamEvent<'_>, _: &mut ByteStreamHandle<'_>) {}
 
     fn pass(&mut self, _: &mut Connections<'_>) {}
 }

@@ -36,11 +36,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use pinion_engine::Poster;
-use pinion_engine::app::{Event, RawEvent};
+use pinion_engine::app::{ByteStreamEvent, Event};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::{Address, AddressMap};
-use pinion_engine::raw_stream::RawStream;
 use pinion_http::cgi::variables::VariableScratch;
 use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::h1::head_parser::HeadStorage;
@@ -279,8 +279,12 @@ impl Cgi {
     }
 
     /// Handles an event on a stream of a script.
-    pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
-        self.runner.raw(event, stream);
+    pub fn byte_stream_event(
+        &mut self,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
+    ) {
+        self.runner.byte_stream_event(event, stream);
     }
 
     /// Does the due work. Call it at the top of each pass, and [`Self::flush`] after it.

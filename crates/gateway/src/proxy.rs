@@ -27,11 +27,11 @@ use pinion_client::http_client::request::{OwnedFields, ReadOutcome, ResponseStar
 use pinion_client::http_client::{HttpClient, HttpClientSettings, RequestId};
 use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
-use pinion_engine::app::{Event, RawEvent};
+use pinion_engine::app::{ByteStreamEvent, Event};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::exchange_address::{Address, AddressMap};
-use pinion_engine::raw_stream::RawStream;
 use pinion_http::field::Field;
 use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::h1::client::response_error::ResponseError;
@@ -322,16 +322,24 @@ impl Proxy {
     }
 
     /// Handles an event on a connection to an upstream server.
-    pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+    pub fn byte_stream_event(
+        &mut self,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
+    ) {
         let tag = stream.tag().unwrap_or_default();
         if !self.tunnels.upstream_event(tag, event, stream) {
-            self.client.raw(event, stream);
+            self.client.byte_stream_event(event, stream);
         }
     }
 
     /// Handles an event on the connection of a client. Returns false if no request on it was
     /// switched to another protocol.
-    pub fn raw_of_client(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) -> bool {
+    pub fn raw_of_client(
+        &mut self,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
+    ) -> bool {
         self.tunnels.client_event(event, stream)
     }
 

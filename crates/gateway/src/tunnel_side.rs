@@ -1,11 +1,11 @@
 //! One of the two sides of a tunnel, over either carrier: a connection, or a stream of HTTP/2 or
 //! HTTP/3, which stays an exchange of the engine ([`Exchange::open_tunnel`]).
 
-use pinion_engine::app::{Event, RawEvent};
+use pinion_engine::app::{ByteStreamEvent, Event};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::exchange_address::Address;
-use pinion_engine::raw_stream::RawStream;
 
 use crate::limits::TUNNEL_PIECE_BYTES;
 
@@ -47,15 +47,15 @@ pub(crate) enum TunnelEvent<'a> {
 
 impl<'a> TunnelEvent<'a> {
     /// Returns the meaning of an event of a byte stream for a tunnel; `None` if it has none.
-    pub(crate) fn of_connection(event: &RawEvent<'a>, address: Address) -> Option<Self> {
+    pub(crate) fn of_connection(event: &ByteStreamEvent<'a>, address: Address) -> Option<Self> {
         Some(match event {
-            RawEvent::Open => Self::Open(address),
-            RawEvent::Bytes(bytes) => Self::Bytes(bytes),
-            RawEvent::End => Self::End,
-            RawEvent::Writable => Self::Writable,
-            RawEvent::Deadline => Self::Deadline,
-            RawEvent::Gone(_) => Self::Gone,
-            RawEvent::Posted(_) | RawEvent::Stopping => return None,
+            ByteStreamEvent::Open => Self::Open(address),
+            ByteStreamEvent::Bytes(bytes) => Self::Bytes(bytes),
+            ByteStreamEvent::End => Self::End,
+            ByteStreamEvent::Writable => Self::Writable,
+            ByteStreamEvent::Deadline => Self::Deadline,
+            ByteStreamEvent::Gone(_) => Self::Gone,
+            ByteStreamEvent::Posted(_) | ByteStreamEvent::Stopping => return None,
         })
     }
 
@@ -120,7 +120,7 @@ impl TunnelEnd {
     pub(crate) fn finish(&self, connections: &mut Connections<'_>) {
         match self.carrier {
             TunnelCarrier::Connection => {
-                connections.stream(self.address).iter_mut().for_each(RawStream::finish);
+                connections.stream(self.address).iter_mut().for_each(ByteStreamHandle::finish);
             }
             TunnelCarrier::Stream => {
                 connections.exchange(self.address).iter_mut().for_each(Exchange::finish);
@@ -146,7 +146,7 @@ impl TunnelEnd {
     pub(crate) fn close(&self, connections: &mut Connections<'_>) {
         match self.carrier {
             TunnelCarrier::Connection => {
-                connections.stream(self.address).iter_mut().for_each(RawStream::close);
+                connections.stream(self.address).iter_mut().for_each(ByteStreamHandle::close);
             }
             TunnelCarrier::Stream => {
                 let mut exchange = connections.exchange(self.address);
@@ -159,7 +159,7 @@ impl TunnelEnd {
     pub(crate) fn abort(&self, connections: &mut Connections<'_>) {
         match self.carrier {
             TunnelCarrier::Connection => {
-                connections.stream(self.address).iter_mut().for_each(RawStream::abort);
+                connections.stream(self.address).iter_mut().for_each(ByteStreamHandle::abort);
             }
             TunnelCarrier::Stream => {
                 connections.exchange(self.address).iter_mut().for_each(Exchange::abort);

@@ -5,11 +5,11 @@
 use std::collections::HashMap;
 
 use pinion_client::http_client::request::Tunnel;
-use pinion_engine::app::{Event, RawEvent};
+use pinion_engine::app::{ByteStreamEvent, Event};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange};
 use pinion_engine::exchange_address::Address;
-use pinion_engine::raw_stream::RawStream;
 
 use crate::limits::{TUNNEL_HALF_CLOSED_MS, TUNNEL_IDLE_MS, TUNNEL_OPEN_MS, TUNNEL_STALL_MS};
 use crate::tunnel_side::{TunnelCarrier, TunnelEnd, TunnelEvent};
@@ -144,8 +144,8 @@ impl Tunnels {
     pub(crate) fn upstream_event(
         &mut self,
         tag: u64,
-        event: &RawEvent<'_>,
-        stream: &mut RawStream<'_>,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
     ) -> bool {
         let is_known = self.tunnels.contains_key(&tag);
         if is_known && let Some(event) = TunnelEvent::of_connection(event, stream.address()) {
@@ -157,8 +157,8 @@ impl Tunnels {
     /// Handles an event of a client's connection. Returns false if it is none of a tunnel.
     pub(crate) fn client_event(
         &mut self,
-        event: &RawEvent<'_>,
-        stream: &mut RawStream<'_>,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
     ) -> bool {
         let address = stream.address();
         let key = ClientKey::Connection(address.slot, address.generation);

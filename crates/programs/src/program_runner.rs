@@ -16,12 +16,12 @@ mod stream_events;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use pinion_engine::app::RawEvent;
+use pinion_engine::app::ByteStreamEvent;
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Slice};
 use pinion_engine::exchange_address::Address;
 use pinion_engine::outgoing_connect::ConnectError;
-use pinion_engine::raw_stream::RawStream;
 use pinion_spawner::reply::ReplyReader;
 use pinion_spawner::worker_connection::SpawnerConnection;
 
@@ -313,7 +313,11 @@ impl ProgramRunner {
     }
 
     /// Handles an event of a stream whose tag has the bit of this runner.
-    pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+    pub fn byte_stream_event(
+        &mut self,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
+    ) {
         let Some(tag) = stream.tag() else { return };
         self.now_ms = stream.now().monotonic_ms;
         let id = RunId(tag & !self.tag & !self.input_bit());

@@ -20,6 +20,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::page_types::{PAGE_TYPES, PageType};
+
 /// The kind of a file of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -90,43 +92,6 @@ const PRIVATE: &str = ".priv.";
 const METHODS: [(&str, &str); 4] =
     [("post.", "POST"), ("put.", "PUT"), ("delete.", "DELETE"), ("query.", "QUERY")];
 
-/// The types that pages can have, by extension, including all types that are escaped otherwise than
-/// HTML. XML declares its own encoding, and JSON is UTF-8.
-const TYPES: &[(&str, &str)] = &[
-    ("html", "text/html; charset=utf-8"),
-    ("htm", "text/html; charset=utf-8"),
-    ("xhtml", "application/xhtml+xml"),
-    ("atom", "application/atom+xml"),
-    ("css", "text/css; charset=utf-8"),
-    ("csv", "text/csv; charset=utf-8"),
-    ("geojson", "application/geo+json"),
-    ("gpx", "application/gpx+xml"),
-    ("ics", "text/calendar; charset=utf-8"),
-    ("js", "text/javascript; charset=utf-8"),
-    ("json", "application/json"),
-    ("jsonld", "application/ld+json"),
-    ("kml", "application/vnd.google-earth.kml+xml"),
-    ("map", "application/json"),
-    ("md", "text/markdown; charset=utf-8"),
-    ("mjs", "text/javascript; charset=utf-8"),
-    ("opml", "text/x-opml"),
-    ("rss", "application/rss+xml"),
-    ("svg", "image/svg+xml"),
-    ("srt", "text/plain; charset=utf-8"),
-    ("text", "text/plain; charset=utf-8"),
-    ("toml", "application/toml"),
-    ("tsv", "text/tab-separated-values; charset=utf-8"),
-    ("txt", "text/plain; charset=utf-8"),
-    ("vcf", "text/vcard; charset=utf-8"),
-    ("vtt", "text/vtt; charset=utf-8"),
-    ("webmanifest", "application/manifest+json"),
-    ("xml", "application/xml"),
-    ("xsl", "application/xslt+xml"),
-    ("xslt", "application/xslt+xml"),
-    ("yaml", "application/yaml"),
-    ("yml", "application/yaml"),
-];
-
 /// Returns the kind of a file, by the last part of its path; none for a file that is no code.
 #[must_use]
 pub fn kind(name: &[u8]) -> Option<Kind> {
@@ -156,7 +121,9 @@ pub fn route(path: &str) -> Result<Option<Route>, String> {
     if path.starts_with("//") || kind(name.as_bytes()) != Some(Kind::Page) {
         return Ok(None);
     }
-    let Some((extension, media)) = page_type(name.as_bytes()) else { return Ok(None) };
+    let Some(PageType { extension, media, .. }) = page_type(name.as_bytes()) else {
+        return Ok(None);
+    };
     let end = name.len() - DYNAMIC.len() - extension.len();
     let (stem, written) = (&name[..end], &name[end + DYNAMIC.len()..]);
     let front = |(front, method): &(&str, &'static str)| {
@@ -177,15 +144,15 @@ pub fn route(path: &str) -> Result<Option<Route>, String> {
     Ok(Some(Route { method, path, media }))
 }
 
-/// Returns the row of [`TYPES`] for the extension directly after the last `.dyn.` of a name.
-fn page_type(name: &[u8]) -> Option<(&'static str, &'static str)> {
-    let is_it = |(extension, _): &&(&str, &str)| {
+/// Returns the type of a page, by the extension directly after the last `.dyn.` of its name.
+fn page_type(name: &[u8]) -> Option<PageType> {
+    let is_it = |PageType { extension, .. }: &&PageType| {
         let rest = name.len().checked_sub(extension.len());
         rest.is_some_and(|rest| {
             ends_in(name, extension.as_bytes()) && ends_in(&name[..rest], DYNAMIC.as_bytes())
         })
     };
-    TYPES.iter().find(is_it).copied()
+    PAGE_TYPES.iter().find(is_it).copied()
 }
 
 /// Returns whether a name ends so, in any case.

@@ -15,6 +15,7 @@
 //! | `source_pieces` | the pieces of a file |
 //! | `value_suffix` | the conversions behind a colon: `#[[price:.2f]]` |
 //! | [`file_name`] | which files are code, and the requests of a page |
+//! | `page_types` | the types of pages: media types, and how values in them are escaped |
 //! | `include_path` | paths in includes |
 //! | `include_expansion` | includes and layouts: many files → one page |
 //! | `lua` | tokens, syntax, names |
@@ -42,6 +43,7 @@ mod include_path;
 pub mod limits;
 mod lua;
 mod lua_emitter;
+mod page_types;
 mod source_pieces;
 mod source_splitter;
 mod stray_tags;

@@ -32,7 +32,7 @@ fn folder(name: &str) -> Folder {
     folder
 }
 
-/// Imports the file, has the result checked, and serves it at an address of its own.
+/// Imports the file, runs `pinion check` on the result, and serves it on a free port.
 fn imported(folder: &Folder, file: &str) -> Server {
     let [from, to] = [file, "pinion.toml"].map(|name| folder.join(name).display().to_string());
     let imported = run(&["import", &from, "-o", &to]);
@@ -42,13 +42,15 @@ fn imported(folder: &Folder, file: &str) -> Server {
     Start::serve(&[&to]).start()
 }
 
-/// Returns the user of the application, if the server needs one.
-fn user(written: &str) -> &str {
-    if geteuid().is_root() { written } else { "" }
+/// Returns `line`, which names the user of the application, if the tests run as root; otherwise an
+/// empty text.
+fn user_if_root(line: &str) -> &str {
+    if geteuid().is_root() { line } else { "" }
 }
 
+/// Asserts that the response has the status 200 and this text.
 #[track_caller]
-fn gets(server: &Server, target: &str, text: &str) {
+fn assert_response(server: &Server, target: &str, text: &str) {
     let response = server.get(target);
     assert_eq!((response.status, response.text()), (200, text), "{target}: {response}");
 }
@@ -57,7 +59,7 @@ fn gets(server: &Server, target: &str, text: &str) {
 fn an_application_of_unit_gets_its_requests() {
     let folder = folder("import-unit");
     let root = folder.path().display();
-    let user = user("\"user\": \"nobody\",");
+    let user = user_if_root("\"user\": \"nobody\",");
     folder.write(
         "unit.json",
         format!(
@@ -80,19 +82,19 @@ fn an_application_of_unit_gets_its_requests() {
         ),
     );
     let server = imported(&folder, "unit.json");
-    gets(&server, "/static/a.css", "a{}");
-    gets(&server, "/x/y", " /x/y False it's \"own\" helper");
-    gets(&server, "/api/x", "/api /x True api helper");
+    assert_response(&server, "/static/a.css", "a{}");
+    assert_response(&server, "/x/y", " /x/y False it's \"own\" helper");
+    assert_response(&server, "/api/x", "/api /x True api helper");
     // A later file is served immediately, as in Unit.
     folder.write("shop/static/later.css", "b{}");
-    gets(&server, "/static/later.css", "b{}");
+    assert_response(&server, "/static/later.css", "b{}");
     server.stop();
 }
 
 #[test]
 fn an_application_of_uwsgi_gets_its_requests() {
     let folder = folder("import-uwsgi");
-    let user = user("uid = nobody");
+    let user = user_if_root("uid = nobody");
     folder.write(
         "uwsgi.ini",
         format!(
@@ -103,9 +105,9 @@ fn an_application_of_uwsgi_gets_its_requests() {
         ),
     );
     let server = imported(&folder, "uwsgi.ini");
-    gets(&server, "/static/a.css", "a{}");
-    gets(&server, "/media/b.txt", "b");
-    gets(&server, "/x/y", " /x/y True a = \"b\" helper");
+    assert_response(&server, "/static/a.css", "a{}");
+    assert_response(&server, "/media/b.txt", "b");
+    assert_response(&server, "/x/y", " /x/y True a = \"b\" helper");
     server.stop();
 }
 
@@ -113,7 +115,7 @@ fn an_application_of_uwsgi_gets_its_requests() {
 fn paths_that_unit_has_refused_stay_closed_or_are_named_as_open() {
     let folder = folder("import-refusals");
     let root = folder.path().display();
-    let user = user("\"user\": \"nobody\",");
+    let user = user_if_root("\"user\": \"nobody\",");
     let unit = |more: &str| {
         format!(
             r#"{{
@@ -136,12 +138,14 @@ fn paths_that_unit_has_refused_stay_closed_or_are_named_as_open() {
     };
     folder.write("unit.json", unit(""));
     let server = imported(&folder, "unit.json");
+    // The import makes access rules of these refusals, which respond with 403 whatever the status
+    // was.
     for target in ["/admin/x", "/private/x", "/%61dmin/x"] {
         assert_eq!(server.get(target).status, 403, "{target}");
     }
-    gets(&server, "/x", " /x False own helper");
-    gets(&server, "/path/x", " /path/x False own helper");
-    gets(&server, "/local/x", " /local/x False own helper");
+    assert_response(&server, "/x", " /x False own helper");
+    assert_response(&server, "/path/x", " /path/x False own helper");
+    assert_response(&server, "/local/x", " /local/x False own helper");
     server.stop();
     let cookies = r#"{"match": {"uri": "/staff/*", "cookies": {"a": "!b"}},
         "action": {"return": 403}},"#;
@@ -162,7 +166,7 @@ fn block<'t>(document: &'t str, language: &str) -> &'t str {
 }
 
 #[test]
-fn documents_show_what_becomes_of_a_file() {
+fn document_examples_match_the_import() {
     for (name, language, file) in [("unit", "json", "unit.json"), ("uwsgi", "ini", "uwsgi.ini")] {
         let document = source_root().join(format!("docs/coming-from-{name}.md"));
         let document = fs::read_to_string(document).expect("the document");

@@ -31,34 +31,34 @@ usage: cargo xtask bench abuse [OPTIONS]
 
 /// The allowed time of a response, relative to its usual time.
 const RATIO_GOAL: f64 = 2.0;
-/// Connections that the server may have.
-const CONNECTIONS: usize = 512;
+/// The `--max-connections` of the server, and the connections that an attacker opens.
+const MAX_CONNECTIONS: usize = 512;
 /// Requests of the victim in a round, each on a connection of its own.
 const REQUESTS: usize = 200;
-/// Bytes of a form that has stalled.
+/// Bytes that are sent of the content of an upload before it stalls.
 const STALLED_BYTES: usize = 1 << 20;
 
-/// The interfaces of the kernel: each abuse is measured over both.
+/// The backends of the server (`--io`): each attack is measured over both.
 const BACKENDS: [&str; 2] = ["epoll", "uring"];
 
 /// An attack: the bytes and actions for a new connection, and the number of connections.
 struct Abuse {
     name: &'static str,
     connections: usize,
-    /// Sends the bytes of the attack; the connection is kept open then.
+    /// Sends the bytes of the attack; the connection stays open afterwards.
     attack: fn(&mut TcpStream) -> std::io::Result<()>,
 }
 
 const ABUSES: [Abuse; 4] = [
     Abuse {
         name: "idle connections",
-        connections: CONNECTIONS,
+        connections: MAX_CONNECTIONS,
         attack: |stream| stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
     },
-    Abuse { name: "silent connections", connections: CONNECTIONS, attack: |_| Ok(()) },
+    Abuse { name: "silent connections", connections: MAX_CONNECTIONS, attack: |_| Ok(()) },
     Abuse {
-        name: "half heads",
-        connections: CONNECTIONS,
+        name: "incomplete request heads",
+        connections: MAX_CONNECTIONS,
         attack: |stream| stream.write_all(b"GET / HTTP/1.1\r\nHost"),
     },
     Abuse {
@@ -78,14 +78,14 @@ const ABUSES: [Abuse; 4] = [
 /// Measures and records all abuses as one part of today's run.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let (rounds, name) = super::rounds_and_name(arguments, 7, USAGE)?;
-    let (pinion, state) = (release_binary::binary()?, release_binary::state()?);
-    let site = site(&state)?;
+    let (pinion, bench_folder) = (release_binary::binary()?, release_binary::state()?);
+    let site = site(&bench_folder)?;
     let (mut figures, mut data) = (Vec::new(), Vec::new());
     for io in BACKENDS {
-        let mut add = |abuse: &str, (ratios, waits): (Vec<f64>, Vec<Value>)| -> Result<()> {
+        let mut add = |abuse: &str, (ratios, rounds_json): (Vec<f64>, Vec<Value>)| -> Result<()> {
             let name = format!("{abuse}, {io}: ratio");
             figures.push(Figure::spread(name, &spread(ratios)?).at_most(RATIO_GOAL));
-            data.push(json!({ "abuse": abuse, "io": io, "rounds": waits }));
+            data.push(json!({ "abuse": abuse, "io": io, "rounds": rounds_json }));
             Ok(())
         };
         for abuse in &ABUSES {
@@ -98,11 +98,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         add(hash_collisions::NAME, hash_collisions::measure(&pinion, &site, rounds, io)?)?;
     }
     let report = format!(
-        "{rounds} rounds over each backend, each with a fresh server of {CONNECTIONS} \
-         connections; the median of {REQUESTS} requests of a client, each on a new connection, \
-         while another client holds what it can or posts content again and again, over the same \
-         before. Of numbers that collide, the time of a request that makes a table with {} keys, \
-         over that with other keys. The median counts, in brackets the least and the most.\n\n{}",
+        "{rounds} rounds over each backend, each with a fresh server of {MAX_CONNECTIONS} \
+         connections. A ratio is the median latency of {REQUESTS} requests of a client, each on a \
+         new connection, while another client holds connections or posts content repeatedly, \
+         divided by the median latency of that client before. For hash collisions, it is the time \
+         of a request that fills a table with {} keys that collide, divided by the time with as \
+         many keys that do not. Values are medians of the rounds, with minimum and maximum in \
+         brackets.\n\n{}",
         hash_collisions::KEYS,
         figure_table::table(&figures),
     );
@@ -113,7 +115,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Ratios of the time that a victim waits during an attack over its usual time, and both times.
+/// Returns the ratio of the latency of a victim during an attack to its usual latency for each
+/// round, and both latencies as JSON.
 fn measure(
     pinion: &Path,
     site: &Path,
@@ -121,12 +124,12 @@ fn measure(
     io: &str,
     abuse: &Abuse,
 ) -> Result<(Vec<f64>, Vec<Value>)> {
-    let (mut ratios, mut waits) = (Vec::new(), Vec::new());
+    let (mut ratios, mut rounds_json) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        let most = CONNECTIONS.to_string();
-        let flags = ["--io", io, "--max-connections", &most, "--upload-space", "64"];
+        let max_connections = MAX_CONNECTIONS.to_string();
+        let flags = ["--io", io, "--max-connections", &max_connections, "--upload-space", "64"];
         let (server, _) = Started::start_with(pinion, site, "/", &flags)?;
-        let usual = victim(&server, || false)?;
+        let usual = victim_latency_ms(&server, || false)?;
         let mut held = Vec::new();
         for _ in 0..abuse.connections {
             // The server may close it at any time.
@@ -137,20 +140,20 @@ fn measure(
         }
         // The server counts a silent or stalled client as such after a second.
         std::thread::sleep(Duration::from_millis(1500));
-        let abused = victim(&server, || false)?;
+        let abused = victim_latency_ms(&server, || false)?;
         ratios.push(abused / usual);
-        waits.push(json!({ "usual_ms": usual, "abused_ms": abused }));
+        rounds_json.push(json!({ "usual_ms": usual, "abused_ms": abused }));
     }
-    Ok((ratios, waits))
+    Ok((ratios, rounds_json))
 }
 
 fn spread(figures: Vec<f64>) -> Result<Spread> {
     Spread::of(figures).context("no figures")
 }
 
-/// Returns the median time of a response, in milliseconds: of [`REQUESTS`], and of more as long as
-/// the measured load `goes_on`.
-fn victim(server: &Started, goes_on: impl Fn() -> bool) -> Result<f64> {
+/// Returns the median latency of requests of the victim, in milliseconds: of [`REQUESTS`], and of
+/// more as long as the measured load `goes_on`.
+fn victim_latency_ms(server: &Started, goes_on: impl Fn() -> bool) -> Result<f64> {
     let mut times = Vec::with_capacity(REQUESTS);
     while times.len() < REQUESTS || goes_on() {
         let began = Instant::now();
@@ -161,8 +164,8 @@ fn victim(server: &Started, goes_on: impl Fn() -> bool) -> Result<f64> {
 }
 
 /// Makes a site with a page and a handler for forms, and returns its path.
-fn site(state: &Path) -> Result<PathBuf> {
-    let site = state.join("abuse");
+fn site(bench_folder: &Path) -> Result<PathBuf> {
+    let site = bench_folder.join("abuse");
     fs::create_dir_all(&site)?;
     fs::write(site.join("index.html"), "<h1>home</h1>")?;
     let form = "pinion.post(\"/form\", function(req) return tostring(req:form().f.size) end)\n";

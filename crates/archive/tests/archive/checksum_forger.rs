@@ -1,4 +1,7 @@
-//! Changes an archive and makes its checks right again, as an attacker would.
+//! Changes a valid archive and recalculates its checksums, as an attacker would.
+
+use core::mem::offset_of;
+use core::ops::Range;
 
 use pinion_archive::layout::{
     Bucket, FileHeader, HEADER_PAGE_BYTES, IndexHeader, RecordHeader, SectionRow,
@@ -9,41 +12,57 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::sample_archive::site;
 
+/// The bytes of the archive of [`site`], with changes and correct checksums.
 #[derive(Clone)]
-pub(crate) struct Forge {
+pub(crate) struct ForgedArchive {
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Forge {
-    pub(crate) fn new() -> Forge {
-        Forge { bytes: site() }
+impl ForgedArchive {
+    pub(crate) fn new() -> ForgedArchive {
+        ForgedArchive { bytes: site() }
     }
 
     pub(crate) fn layout(&self) -> Layout {
         Layout::open(&self.bytes).expect("still opens")
     }
 
-    pub(crate) fn header(mut self, change: impl FnOnce(&mut FileHeader)) -> Forge {
+    /// Changes the header of the file.
+    pub(crate) fn change_header(mut self, change: impl FnOnce(&mut FileHeader)) -> ForgedArchive {
         change(FileHeader::mut_from_prefix(&mut self.bytes).expect("a header").0);
-        self.seal_page()
+        self.update_header_checksum()
     }
 
     /// Changes the row of a section in the table.
-    pub(crate) fn row(mut self, kind: SectionKind, change: impl FnOnce(&mut SectionRow)) -> Forge {
+    pub(crate) fn change_section_row(
+        mut self,
+        kind: SectionKind,
+        change: impl FnOnce(&mut SectionRow),
+    ) -> ForgedArchive {
         change(self.row_of(kind));
-        self.seal_page()
+        self.update_header_checksum()
     }
 
     /// Changes the content of a section, and its digest.
-    pub(crate) fn content(self, kind: SectionKind, change: impl FnOnce(&mut [u8])) -> Forge {
-        let (mut forge, place) = self.place(kind);
-        change(&mut forge.bytes[place.clone()]);
-        let digest = *blake3::hash(&forge.bytes[place]).as_bytes();
-        forge.row(kind, |row| row.digest = digest)
+    pub(crate) fn change_section(
+        mut self,
+        kind: SectionKind,
+        change: impl FnOnce(&mut [u8]),
+    ) -> ForgedArchive {
+        let range = self.section_range(kind);
+        change(&mut self.bytes[range.clone()]);
+        let digest = *blake3::hash(&self.bytes[range]).as_bytes();
+        self.change_section_row(kind, |row| row.digest = digest)
     }
 
-    /// Adds a section of another version at the end, optional and without a digest.
-    pub(crate) fn added(mut self, kind: SectionKind, version: u16, content: &[u8]) -> Forge {
+    /// Adds a section of this kind and version at the end. Its row has no flag, so readers may skip
+    /// the section, and its digest is zero.
+    pub(crate) fn append_section(
+        mut self,
+        kind: SectionKind,
+        version: u16,
+        content: &[u8],
+    ) -> ForgedArchive {
         let offset = self.bytes.len().next_multiple_of(64);
         self.bytes.resize(offset, 0);
         self.bytes.extend_from_slice(content);
@@ -58,62 +77,66 @@ impl Forge {
         row.version.set(version);
         row.offset.set(offset as u64);
         row.bytes.set(content.len() as u64);
-        self.seal_page()
+        self.update_header_checksum()
     }
 
-    pub(crate) fn index_header(self, change: impl FnOnce(&mut IndexHeader)) -> Forge {
-        let (forge, place) = self.place(SectionKind::INDEX);
-        let offset = place.start as u64;
-        forge.content(SectionKind::INDEX, |index| {
+    /// Changes the header of the index, and its checksum.
+    pub(crate) fn change_index_header(
+        mut self,
+        change: impl FnOnce(&mut IndexHeader),
+    ) -> ForgedArchive {
+        let offset = self.section_range(SectionKind::INDEX).start as u64;
+        self.change_section(SectionKind::INDEX, |index| {
             let (header, _) = IndexHeader::mut_from_prefix(index).expect("an index header");
             change(header);
-            header.check = xxh3_64_with_seed(&header.as_bytes()[..56], offset).into();
+            header.checksum = xxh3_64_with_seed(&header.as_bytes()[..56], offset).into();
         })
     }
 
-    /// Changes every bucket.
-    pub(crate) fn buckets(self, change: impl Fn(&mut Bucket)) -> Forge {
-        let (forge, place) = self.place(SectionKind::INDEX);
-        forge.content(SectionKind::INDEX, |index| {
+    /// Changes every bucket, and its checksum.
+    pub(crate) fn change_buckets(mut self, change: impl Fn(&mut Bucket)) -> ForgedArchive {
+        let start = self.section_range(SectionKind::INDEX).start;
+        self.change_section(SectionKind::INDEX, |index| {
             for (number, bucket) in index[64..].chunks_exact_mut(64).enumerate() {
-                let offset = (place.start + 64 + number * 64) as u64;
+                let offset = (start + 64 + number * 64) as u64;
                 let bucket = Bucket::mut_from_bytes(bucket).expect("64 bytes");
                 change(bucket);
-                bucket.check = xxh3_64_with_seed(bucket.slots.as_bytes(), offset).into();
+                bucket.checksum = xxh3_64_with_seed(bucket.slots.as_bytes(), offset).into();
             }
         })
     }
 
-    /// Changes the record of a key: its header, and the bytes that follow.
-    pub(crate) fn record(
-        self,
+    /// Changes the record of a key, and its checksum. `change` gets the header of the record, and
+    /// the bytes that follow.
+    pub(crate) fn change_record(
+        mut self,
         key: &[u8],
         change: impl FnOnce(&mut RecordHeader, &mut [u8]),
-    ) -> Forge {
+    ) -> ForgedArchive {
         let layout = self.layout();
         let mut scratch = Scratch::new();
         let archive = layout.view(&self.bytes);
         let offset = archive.find(key, &mut scratch).expect("sound").expect("there").offset();
-        let (forge, place) = self.place(SectionKind::RECORDS);
-        let start = offset as usize - place.start;
-        forge.content(SectionKind::RECORDS, |records| {
+        let start = offset as usize - self.section_range(SectionKind::RECORDS).start;
+        self.change_section(SectionKind::RECORDS, |records| {
             let record = &mut records[start..];
             let (header, _) = RecordHeader::read_from_prefix(record).expect("a record");
             let record = &mut record[..header.bytes.get() as usize];
             let (header, rest) = RecordHeader::mut_from_prefix(record).expect("a record");
             change(header, rest);
-            // The check covers the length in the header, as far as there are bytes.
+            // The checksum covers as many bytes of the record as its header says, which `change`
+            // may have altered, but no more than the section has.
             let length = (header.bytes.get() as usize).clamp(32, records.len() - start);
-            let check = xxh3_64_with_seed(&records[start + 8..start + length], offset) as u32;
-            records[start..start + 4].copy_from_slice(&check.to_le_bytes());
+            let checksum = xxh3_64_with_seed(&records[start + 8..start + length], offset) as u32;
+            records[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
         })
     }
 
-    fn place(self, kind: SectionKind) -> (Forge, core::ops::Range<usize>) {
-        let mut forge = self;
-        let row = *forge.row_of(kind);
+    /// Returns the range of bytes of a section in the file.
+    fn section_range(&mut self, kind: SectionKind) -> Range<usize> {
+        let row = *self.row_of(kind);
         let start = row.offset.get() as usize;
-        (forge, start..start + row.bytes.get() as usize)
+        start..start + row.bytes.get() as usize
     }
 
     fn row_of(&mut self, kind: SectionKind) -> &mut SectionRow {
@@ -123,10 +146,13 @@ impl Forge {
         rows.iter_mut().find(|row| row.kind.get() == kind.0).expect("in the table")
     }
 
-    fn seal_page(mut self) -> Forge {
-        self.bytes[24..32].fill(0);
-        let check = xxh3_64(&self.bytes[..HEADER_PAGE_BYTES]);
-        self.bytes[24..32].copy_from_slice(&check.to_le_bytes());
+    /// Recalculates the checksum of the header page.
+    fn update_header_checksum(mut self) -> ForgedArchive {
+        let start = offset_of!(FileHeader, checksum);
+        let range = start..start + size_of::<u64>();
+        self.bytes[range.clone()].fill(0);
+        let checksum = xxh3_64(&self.bytes[..HEADER_PAGE_BYTES]);
+        self.bytes[range].copy_from_slice(&checksum.to_le_bytes());
         self
     }
 }

@@ -213,7 +213,7 @@ fn damage_is_told_with_its_side() {
     let part = ArchivePart::Section(SectionKind::DIGESTS);
     match Comparison::new::<()>(damaged, sound) {
         Err(CompareError::Before(damage)) => {
-            assert_eq!((damage.part, damage.fault), (part, Fault::Check));
+            assert_eq!((damage.part, damage.fault), (part, Fault::Checksum));
         }
         other => panic!("{other:?}"),
     }

@@ -1,32 +1,32 @@
-//! Accidental damage: whatever happens to the bytes, a result is correct, or an error that names
-//! the damage.
+//! Accidental damage: every flipped bit, every length, every misplaced block. A lookup in a damaged
+//! archive returns the correct result, or an error that names the damage.
 
 use pinion_archive::layout::{FileHeader, SectionRow};
 use pinion_archive::{Layout, OpenError, Scratch, SectionKind, verify};
 use zerocopy::FromBytes;
 
-use crate::fuzz_edits::reseal;
+use crate::fuzz_edits::correct_checksums;
 use crate::sample_archive::{
     LookupResult, PATHS, describe_site_in, site, site_with_code_and_field_rules,
 };
 
 /// Asserts that each result is as before, or an error.
-fn assert_same_or_damage(whole: &[LookupResult], damaged: &[LookupResult], what: &str) {
-    for (rank, (whole, damaged)) in whole.iter().zip(damaged).enumerate() {
-        assert!(damaged.is_err() || damaged == whole, "{what}, answer {rank}: {damaged:?}");
+fn assert_same_or_damage(expected: &[LookupResult], actual: &[LookupResult], what: &str) {
+    for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
+        assert!(actual.is_err() || actual == expected, "{what}, lookup {index}: {actual:?}");
     }
 }
 
 #[test]
 fn every_flipped_bit_is_harmless_or_named() {
     let whole = site();
-    let results = describe_site_in(&Layout::open(&whole).expect("sound"), &whole);
-    assert!(results.iter().all(Result::is_ok));
+    let expected = describe_site_in(&Layout::open(&whole).expect("sound"), &whole);
+    assert!(expected.iter().all(Result::is_ok));
     let mut bytes = whole.clone();
     let (mut refused, mut damaged) = (0, 0);
-    for place in 0..bytes.len() {
+    for position in 0..bytes.len() {
         for bit in 0..8 {
-            bytes[place] ^= 1 << bit;
+            bytes[position] ^= 1 << bit;
             match Layout::open(&bytes) {
                 Err(error) => {
                     refused += 1;
@@ -34,28 +34,28 @@ fn every_flipped_bit_is_harmless_or_named() {
                 }
                 Ok(layout) => {
                     let now = describe_site_in(&layout, &bytes);
-                    assert_same_or_damage(&results, &now, &format!("byte {place} bit {bit}"));
+                    assert_same_or_damage(&expected, &now, &format!("byte {position} bit {bit}"));
                     damaged += usize::from(now.iter().any(Result::is_err));
                 }
             }
-            bytes[place] ^= 1 << bit;
+            bytes[position] ^= 1 << bit;
         }
     }
     assert_eq!(bytes, whole);
     assert!(refused > 4096 * 8, "at least the header page refuses the file: {refused}");
-    assert!(damaged > 1000 * 8, "at least index and records cost an answer: {damaged}");
+    assert!(damaged > 1000 * 8, "flips in the index and in records make lookups fail: {damaged}");
 }
 
 #[test]
 fn verify_finds_every_changed_byte() {
     for mut bytes in [site(), site_with_code_and_field_rules()] {
         assert!(verify(&bytes, &mut |_, _| {}).expect("opens").is_sound());
-        for place in 0..bytes.len() {
+        for position in 0..bytes.len() {
             for flip in [1, 0x80, 0xff] {
-                bytes[place] ^= flip;
+                bytes[position] ^= flip;
                 let sound = verify(&bytes, &mut |_, _| {}).is_ok_and(|report| report.is_sound());
-                assert!(!sound, "byte {place} ^ {flip:#x} went unseen");
-                bytes[place] ^= flip;
+                assert!(!sound, "byte {position} ^ {flip:#x} went unseen");
+                bytes[position] ^= flip;
             }
         }
     }
@@ -83,17 +83,17 @@ fn a_file_cut_at_any_length_is_refused() {
 
 /// A file can be cut or overwritten while it is being served.
 #[test]
-fn a_file_cut_or_zeroed_after_it_was_opened_costs_answers_only() {
+fn a_file_truncated_or_zeroed_after_open_never_gives_a_wrong_result() {
     let whole = site();
     let layout = Layout::open(&whole).expect("sound");
-    let results = describe_site_in(&layout, &whole);
+    let expected = describe_site_in(&layout, &whole);
     let mut zeroed = whole.clone();
     for length in (0..whole.len()).rev() {
         let now = describe_site_in(&layout, &whole[..length]);
-        assert_same_or_damage(&results, &now, &format!("cut at {length}"));
+        assert_same_or_damage(&expected, &now, &format!("cut at {length}"));
         zeroed[length] = 0;
         let now = describe_site_in(&layout, &zeroed);
-        assert_same_or_damage(&results, &now, &format!("zeroed from {length}"));
+        assert_same_or_damage(&expected, &now, &format!("zeroed from {length}"));
     }
 }
 
@@ -105,26 +105,27 @@ fn a_change_shows_in_the_digest_or_in_verify() {
     let digest = Layout::open(&whole).expect("sound").digest();
     assert_eq!(digest, Layout::open(&site()).expect("sound").digest());
     assert_eq!(digest.to_string().len(), 64);
-    let (mut renamed, mut unsound) = (0, 0);
-    for place in 0..whole.len() {
+    let (mut digest_changed, mut unsound) = (0, 0);
+    for position in 0..whole.len() {
         for bit in 0..8 {
             let mut bytes = whole.clone();
-            bytes[place] ^= 1 << bit;
-            reseal(&mut bytes);
+            bytes[position] ^= 1 << bit;
+            correct_checksums(&mut bytes);
             if bytes == whole {
-                continue; // A corrected checksum.
+                // The flip was in a checksum, which `correct_checksums` has restored.
+                continue;
             }
             let Ok(report) = verify(&bytes, &mut |_, _| {}) else { continue };
-            renamed += usize::from(report.digest != digest);
+            digest_changed += usize::from(report.digest != digest);
             unsound += usize::from(!report.is_sound());
-            assert!(report.digest != digest || !report.is_sound(), "byte {place} bit {bit}");
+            assert!(report.digest != digest || !report.is_sound(), "byte {position} bit {bit}");
         }
     }
-    assert!(renamed > 1000 * 8, "most of what lies in a section: {renamed}");
-    assert!(unsound > 100 * 8, "gaps and lost paths at least: {unsound}");
+    assert!(digest_changed > 1000 * 8, "flips in most bytes of sections: {digest_changed}");
+    assert!(unsound > 100 * 8, "flips in gaps between sections and in keys of records: {unsound}");
 }
 
-/// A signature is made of the digest, so it must not change it.
+/// A signature is computed over the digest, so adding one must not change the digest.
 #[test]
 fn a_section_of_signatures_leaves_the_digest_as_it_is() {
     let mut bytes = site();
@@ -133,7 +134,7 @@ fn a_section_of_signatures_leaves_the_digest_as_it_is() {
     bytes.resize(bytes.len().next_multiple_of(64), 0);
     let offset = bytes.len();
     bytes.extend_from_slice(&signature);
-    let forged = |kind: SectionKind| {
+    let with_section = |kind: SectionKind| {
         let mut bytes = bytes.clone();
         let (header, table) = FileHeader::mut_from_prefix(&mut bytes).expect("a header");
         let number = header.sections.get() as usize;
@@ -144,14 +145,15 @@ fn a_section_of_signatures_leaves_the_digest_as_it_is() {
         let row = rows.last_mut().expect("one more");
         (row.kind, row.version) = (kind.0.into(), 1.into());
         (row.offset, row.bytes) = ((offset as u64).into(), 96.into());
-        reseal(&mut bytes);
+        correct_checksums(&mut bytes);
         bytes
     };
-    let signed = forged(SectionKind::SIGNATURES);
-    let report = verify(&signed, &mut |_, _| {}).expect("skipped");
+    let signed = with_section(SectionKind::SIGNATURES);
+    let report = verify(&signed, &mut |_, _| {}).expect("sections of unknown kinds are skipped");
     assert!(report.is_sound());
     assert_eq!(report.digest, digest);
-    let other = verify(&forged(SectionKind(99)), &mut |_, _| {}).expect("skipped");
+    let other = verify(&with_section(SectionKind(99)), &mut |_, _| {})
+        .expect("sections of unknown kinds are skipped");
     assert!(other.is_sound());
     assert_ne!(other.digest, digest);
 }
@@ -161,7 +163,7 @@ fn a_section_of_signatures_leaves_the_digest_as_it_is() {
 fn misplaced_blocks_are_seen() {
     let whole = site();
     let layout = Layout::open(&whole).expect("sound");
-    let results = describe_site_in(&layout, &whole);
+    let expected = describe_site_in(&layout, &whole);
     for block in [8, 64, 512] {
         let blocks = whole.len() / block;
         for from in 0..blocks {
@@ -170,7 +172,7 @@ fn misplaced_blocks_are_seen() {
                 bytes.copy_within(from * block..(from + 1) * block, to * block);
                 if let Ok(layout) = Layout::open(&bytes) {
                     let now = describe_site_in(&layout, &bytes);
-                    assert_same_or_damage(&results, &now, &format!("{block} × {from} over {to}"));
+                    assert_same_or_damage(&expected, &now, &format!("{block} × {from} over {to}"));
                 }
             }
         }
@@ -179,16 +181,16 @@ fn misplaced_blocks_are_seen() {
 
 /// One damaged record affects one resource; the others stay available.
 #[test]
-fn damage_to_a_record_costs_that_resource_alone() {
+fn damage_to_a_record_affects_that_resource_alone() {
     let mut bytes = site();
     let layout = Layout::open(&bytes).expect("sound");
-    let whole = describe_site_in(&layout, &bytes);
+    let expected = describe_site_in(&layout, &bytes);
     let records = layout.sections().iter().find(|section| section.kind == SectionKind::RECORDS);
     let records = records.expect("required").offset as usize;
     bytes[records + 40] ^= 1;
     let now = describe_site_in(&layout, &bytes);
     assert!(now[0].is_err(), "the first record is that of the first key");
-    assert_eq!(whole[1..], now[1..]);
+    assert_eq!(expected[1..], now[1..]);
     let report = verify(&bytes, &mut |_, _| {}).expect("opens");
     assert!(report.damages.iter().any(|damage| damage.offset == records as u64));
 }

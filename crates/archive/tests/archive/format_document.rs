@@ -57,14 +57,14 @@ macro_rules! assert_documented {
 
 #[test]
 fn the_byte_tables_are_those_of_the_code() {
-    assert_documented!(FileHeader: magic, version, sections, total_bytes, check, reserved);
+    assert_documented!(FileHeader: magic, version, sections, total_bytes, checksum, reserved);
     assert_documented!(SectionRow: kind, version, flags, offset, bytes, digest, reserved);
     assert_documented!(
-        IndexHeader: buckets, entries, seed, fallback_depths, flags, reserved, check,
+        IndexHeader: buckets, entries, seed, fallback_depths, flags, reserved, checksum,
     );
-    assert_documented!(Bucket: slots, check);
+    assert_documented!(Bucket: slots, checksum);
     assert_documented!(
-        RecordHeader: check, bytes, kind, flags, status, path_bytes, target_bytes, modified,
+        RecordHeader: checksum, bytes, kind, flags, status, path_bytes, target_bytes, modified,
         shared, representations, reserved,
     );
     assert_documented!(
@@ -75,7 +75,7 @@ fn the_byte_tables_are_those_of_the_code() {
         hpack_full_bytes, hpack_not_modified_bytes, qpack_full_bytes, qpack_not_modified_bytes,
         plain,
     );
-    assert_documented!(ExternalRow: bytes, modified_ns, reserved, check);
+    assert_documented!(ExternalRow: bytes, modified_ns, reserved, checksum);
     assert_documented!(DigestRow: offset, bytes, digest);
     assert_documented!(
         RuleHeader: bytes, status, flags, host_bytes, path_bytes, query_bytes, target_bytes,

@@ -16,7 +16,7 @@ use pinion_archive::{
 };
 
 use crate::compressed_fields_law::check_fields;
-use crate::fuzz_edits::{edit, reseal};
+use crate::fuzz_edits::{correct_checksums, edit};
 use crate::sample_archive::{
     PATHS, code_of, describe_site, describe_site_in, error_page_of, field_rules_of, look_up,
     look_up_fallback, previous_of, rules_of, site, site_with_code_and_field_rules,
@@ -61,7 +61,7 @@ pub(crate) fn check(data: &[u8]) {
         1 | 3 => {
             let whole = if *mode == 1 { site() } else { site_with_code_and_field_rules() };
             let mut edited = edit(&whole, rest);
-            reseal(&mut edited);
+            correct_checksums(&mut edited);
             check_file(&edited);
         }
         _ => check_file(rest),

@@ -36,10 +36,10 @@ fn section_start(whole: &[u8], kind: u8) -> Option<usize> {
 
 /// Corrects every checksum whose bytes can be found, in the order in which a reader checks them.
 /// Invalid offsets stay unchanged.
-pub(crate) fn reseal(bytes: &mut [u8]) {
+pub(crate) fn correct_checksums(bytes: &mut [u8]) {
     let Ok((header, table)) = FileHeader::read_from_prefix(bytes) else { return };
     let count = (header.sections.get() as usize).min(table.len() / size_of::<SectionRow>());
-    reseal_bodies(bytes, count);
+    correct_body_digests(bytes, count);
     for number in 0..count {
         let place = size_of::<FileHeader>() + number * size_of::<SectionRow>();
         let Ok((mut row, _)) = SectionRow::read_from_prefix(&bytes[place..]) else { return };
@@ -49,9 +49,9 @@ pub(crate) fn reseal(bytes: &mut [u8]) {
         };
         let section = &mut bytes[start..end];
         match SectionKind(row.kind.get()) {
-            SectionKind::INDEX => reseal_tails(section, start as u64, 64),
-            SectionKind::RECORDS => reseal_records(section, start as u64),
-            SectionKind::EXTERNALS => reseal_tails(section, start as u64, 32),
+            SectionKind::INDEX => correct_trailing_checksums(section, start as u64, 64),
+            SectionKind::RECORDS => correct_record_checksums(section, start as u64),
+            SectionKind::EXTERNALS => correct_trailing_checksums(section, start as u64, 32),
             _ => {}
         }
         if SectionKind(row.kind.get()) != SectionKind::BODIES {
@@ -61,13 +61,13 @@ pub(crate) fn reseal(bytes: &mut [u8]) {
     }
     if bytes.len() >= HEADER_PAGE_BYTES {
         bytes[24..32].fill(0);
-        let check = xxh3_64(&bytes[..HEADER_PAGE_BYTES]);
-        bytes[24..32].copy_from_slice(&check.to_le_bytes());
+        let checksum = xxh3_64(&bytes[..HEADER_PAGE_BYTES]);
+        bytes[24..32].copy_from_slice(&checksum.to_le_bytes());
     }
 }
 
 /// Corrects the digests of the bodies, before that of their section.
-fn reseal_bodies(bytes: &mut [u8], count: usize) {
+fn correct_body_digests(bytes: &mut [u8], count: usize) {
     for number in 0..count {
         let place = size_of::<FileHeader>() + number * size_of::<SectionRow>();
         let Ok((row, _)) = SectionRow::read_from_prefix(&bytes[place..]) else { return };
@@ -86,22 +86,23 @@ fn reseal_bodies(bytes: &mut [u8], count: usize) {
 }
 
 /// Corrects structures of `length` bytes, each with its checksum in the last 8.
-fn reseal_tails(structures: &mut [u8], offset: u64, length: usize) {
+fn correct_trailing_checksums(structures: &mut [u8], offset: u64, length: usize) {
     for (number, structure) in structures.chunks_exact_mut(length).enumerate() {
         let place = offset + (number * length) as u64;
-        let (content, check) = structure.split_at_mut(length - 8);
-        check.copy_from_slice(&xxh3_64_with_seed(content, place).to_le_bytes());
+        let (content, checksum) = structure.split_at_mut(length - 8);
+        checksum.copy_from_slice(&xxh3_64_with_seed(content, place).to_le_bytes());
     }
 }
 
-fn reseal_records(records: &mut [u8], offset: u64) {
+/// Corrects the checksums of records, as far as their lengths are valid.
+fn correct_record_checksums(records: &mut [u8], offset: u64) {
     let mut at = 0;
     while let Some((header, _)) =
         records.get(at..).and_then(|rest| RecordHeader::read_from_prefix(rest).ok())
     {
         let length = (header.bytes.get() as usize).clamp(32, records.len() - at);
-        let check = xxh3_64_with_seed(&records[at + 8..at + length], offset + at as u64) as u32;
-        records[at..at + 4].copy_from_slice(&check.to_le_bytes());
+        let checksum = xxh3_64_with_seed(&records[at + 8..at + length], offset + at as u64) as u32;
+        records[at..at + 4].copy_from_slice(&checksum.to_le_bytes());
         at += length;
     }
 }

@@ -9,11 +9,11 @@ use pinion_archive::{
 use proptest::prelude::*;
 use zerocopy::FromBytes;
 
-use crate::checksum_forger::Forge;
+use crate::checksum_forger::ForgedArchive;
 use crate::sample_archive::{describe_site_in, look_up, site, site_with_code_and_field_rules};
 
-fn open_error(forge: &Forge) -> OpenError {
-    Layout::open(&forge.bytes).expect_err("must be refused")
+fn open_error(forged: &ForgedArchive) -> OpenError {
+    Layout::open(&forged.bytes).expect_err("must be refused")
 }
 
 fn section(kind: SectionKind, fault: SectionFault) -> OpenError {
@@ -21,34 +21,37 @@ fn section(kind: SectionKind, fault: SectionFault) -> OpenError {
 }
 
 /// Returns the fault of the lookup of a key.
-fn fault_of(forge: &Forge, key: &[u8]) -> (ArchivePart, Fault) {
-    let layout = forge.layout();
-    let damage = look_up(&layout.view(&forge.bytes), key).expect_err("must be damaged");
-    let report = verify(&forge.bytes, &mut |_, _| {}).expect("opens");
+fn fault_of(forged: &ForgedArchive, key: &[u8]) -> (ArchivePart, Fault) {
+    let layout = forged.layout();
+    let damage = look_up(&layout.view(&forged.bytes), key).expect_err("must be damaged");
+    let report = verify(&forged.bytes, &mut |_, _| {}).expect("opens");
     assert!(!report.is_sound(), "verify must see it too");
     (damage.part, damage.fault)
 }
 
 #[test]
 fn a_forged_archive_without_a_change_is_sound() {
-    let forge = Forge::new().header(|_| {}).index_header(|_| {}).buckets(|_| {});
-    let forge = forge.record(b"/", |_, _| {}).content(SectionKind::SHARED, |_| {});
-    assert_eq!(forge.bytes, site());
+    let forged = ForgedArchive::new()
+        .change_header(|_| {})
+        .change_index_header(|_| {})
+        .change_buckets(|_| {});
+    let forged = forged.change_record(b"/", |_, _| {}).change_section(SectionKind::SHARED, |_| {});
+    assert_eq!(forged.bytes, site());
 }
 
 #[test]
 fn the_header_page() {
-    let forge = Forge::new().header(|header| header.version = 1.into());
-    assert_eq!(open_error(&forge), OpenError::Version { found: 1 });
-    let forge = Forge::new().header(|header| header.reserved[95] = 1);
-    assert_eq!(open_error(&forge), OpenError::HeaderReserved);
+    let forged = ForgedArchive::new().change_header(|header| header.version = 1.into());
+    assert_eq!(open_error(&forged), OpenError::Version { found: 1 });
+    let forged = ForgedArchive::new().change_header(|header| header.reserved[95] = 1);
+    assert_eq!(open_error(&forged), OpenError::HeaderReserved);
     for found in [63, u32::MAX] {
-        let forge = Forge::new().header(|header| header.sections = found.into());
-        assert_eq!(open_error(&forge), OpenError::SectionCount { found });
+        let forged = ForgedArchive::new().change_header(|header| header.sections = found.into());
+        assert_eq!(open_error(&forged), OpenError::SectionCount { found });
     }
     // A used row may not be left out of the count: the bytes after the table are zero.
-    let forge = Forge::new().header(|header| header.sections = 3.into());
-    assert_eq!(open_error(&forge), OpenError::HeaderReserved);
+    let forged = ForgedArchive::new().change_header(|header| header.sections = 3.into());
+    assert_eq!(open_error(&forged), OpenError::HeaderReserved);
 }
 
 #[test]
@@ -62,33 +65,35 @@ fn section_bounds() {
         (0, 64, SectionFault::Outside),
         (4096, 64, SectionFault::Overlap),
     ] {
-        let forge = Forge::new().row(kind, |row| {
+        let forged = ForgedArchive::new().change_section_row(kind, |row| {
             row.offset = offset.into();
             row.bytes = bytes.into();
         });
-        assert_eq!(open_error(&forge), section(kind, fault), "{offset} {bytes}");
+        assert_eq!(open_error(&forged), section(kind, fault), "{offset} {bytes}");
     }
-    let forge = Forge::new().row(kind, |row| row.offset += 8);
-    assert_eq!(open_error(&forge), section(kind, SectionFault::Alignment));
+    let forged = ForgedArchive::new().change_section_row(kind, |row| row.offset += 8);
+    assert_eq!(open_error(&forged), section(kind, SectionFault::Alignment));
     // The section before overlaps the next one, which then begins too early.
-    let forge = Forge::new().row(SectionKind::INDEX, |row| row.bytes += 64);
-    let error = open_error(&forge);
+    let forged = ForgedArchive::new().change_section_row(SectionKind::INDEX, |row| row.bytes += 64);
+    let error = open_error(&forged);
     assert!(matches!(error, OpenError::Section { fault: SectionFault::Overlap, .. }), "{error}");
 }
 
 #[test]
 fn section_kinds_versions_and_flags() {
-    let renamed = |kind: u32| Forge::new().row(SectionKind::META, |row| row.kind = kind.into());
+    let renamed = |kind: u32| {
+        ForgedArchive::new().change_section_row(SectionKind::META, |row| row.kind = kind.into())
+    };
     assert!(Layout::open(&renamed(999).bytes).is_ok(), "unknown and optional: skipped");
     let twice = section(SectionKind::INDEX, SectionFault::Twice);
     assert_eq!(open_error(&renamed(2)), twice);
-    let required = Forge::new().row(SectionKind::META, |row| {
+    let required = ForgedArchive::new().change_section_row(SectionKind::META, |row| {
         row.kind = 999.into();
         row.flags = 1.into();
     });
     assert_eq!(open_error(&required), section(SectionKind(999), SectionFault::Unknown));
 
-    let newer = |kind| Forge::new().row(kind, |row| row.version = 2.into());
+    let newer = |kind| ForgedArchive::new().change_section_row(kind, |row| row.version = 2.into());
     let meta = newer(SectionKind::META);
     assert_eq!(meta.layout().view(&meta.bytes).meta().expect("skipped").count(), 0);
     for kind in
@@ -96,9 +101,11 @@ fn section_kinds_versions_and_flags() {
     {
         assert_eq!(open_error(&newer(kind)), section(kind, SectionFault::Version(2)));
     }
-    let flagged = Forge::new().row(SectionKind::META, |row| row.flags = 2.into());
+    let flagged =
+        ForgedArchive::new().change_section_row(SectionKind::META, |row| row.flags = 2.into());
     assert_eq!(open_error(&flagged), section(SectionKind::META, SectionFault::Flags));
-    let flagged = Forge::new().row(SectionKind::META, |row| row.reserved[7] = 1);
+    let flagged =
+        ForgedArchive::new().change_section_row(SectionKind::META, |row| row.reserved[7] = 1);
     assert_eq!(open_error(&flagged), section(SectionKind::META, SectionFault::Flags));
     for kind in [
         SectionKind::BODIES,
@@ -107,7 +114,7 @@ fn section_kinds_versions_and_flags() {
         SectionKind::SHARED,
         SectionKind::DIGESTS,
     ] {
-        let gone = Forge::new().row(kind, |row| {
+        let gone = ForgedArchive::new().change_section_row(kind, |row| {
             row.kind = 999.into();
             row.flags = 0.into();
         });
@@ -133,18 +140,22 @@ fn no_known_kind_comes_twice() {
         SectionKind::ORIGINS,
     ] {
         for version in [0, 1, 2, u16::MAX] {
-            let mut forge = Forge::new();
-            if forge.layout().sections().iter().all(|section| section.kind != kind) {
-                forge = forge.added(kind, 1, b"");
+            let mut forged = ForgedArchive::new();
+            if forged.layout().sections().iter().all(|section| section.kind != kind) {
+                forged = forged.append_section(kind, 1, b"");
             }
-            let forge = forge.added(kind, version, b"one thing");
-            assert_eq!(open_error(&forge), section(kind, SectionFault::Twice), "{version}");
+            let forged = forged.append_section(kind, version, b"one thing");
+            assert_eq!(open_error(&forged), section(kind, SectionFault::Twice), "{version}");
         }
     }
-    let newer = Forge::new().row(SectionKind::META, |row| row.version = 2.into());
+    let newer =
+        ForgedArchive::new().change_section_row(SectionKind::META, |row| row.version = 2.into());
     let twice = section(SectionKind::META, SectionFault::Twice);
     for version in [1, 2] {
-        assert_eq!(open_error(&newer.clone().added(SectionKind::META, version, b"")), twice);
+        assert_eq!(
+            open_error(&newer.clone().append_section(SectionKind::META, version, b"")),
+            twice
+        );
     }
 }
 
@@ -152,23 +163,27 @@ fn no_known_kind_comes_twice() {
 #[test]
 fn skipped_sections_are_verified() {
     let skipped = [
-        (Forge::new().row(SectionKind::META, |row| row.version = 2.into()), SectionKind::META),
-        (Forge::new().added(SectionKind(999), 1, b"one thing"), SectionKind(999)),
-        (Forge::new().added(SectionKind(999), 2, &[7; 3 << 20]), SectionKind(999)),
+        (
+            ForgedArchive::new()
+                .change_section_row(SectionKind::META, |row| row.version = 2.into()),
+            SectionKind::META,
+        ),
+        (ForgedArchive::new().append_section(SectionKind(999), 1, b"one thing"), SectionKind(999)),
+        (ForgedArchive::new().append_section(SectionKind(999), 2, &[7; 3 << 20]), SectionKind(999)),
     ];
-    for (forge, kind) in skipped {
-        let forge = forge.content(kind, |_| {});
+    for (forged, kind) in skipped {
+        let forged = forged.change_section(kind, |_| {});
         let mut steps = Vec::new();
-        let report = verify(&forge.bytes, &mut |done, all| steps.push((done, all)));
+        let report = verify(&forged.bytes, &mut |done, all| steps.push((done, all)));
         assert_eq!(report.expect("opens").damages, []);
-        let all = forge.bytes.len() as u64;
+        let all = forged.bytes.len() as u64;
         assert!(steps.is_sorted() && steps.iter().all(|step| step.0 <= all && step.1 == all));
         assert_eq!(steps.last(), Some(&(all, all)));
 
-        let other = forge.row(kind, |row| row.digest[31] ^= 1);
+        let other = forged.change_section_row(kind, |row| row.digest[31] ^= 1);
         let report = verify(&other.bytes, &mut |_, _| {}).expect("opens");
         let found: Vec<_> = report.damages.iter().map(|found| (found.part, found.fault)).collect();
-        assert_eq!(found, [(ArchivePart::Section(kind), Fault::Check)]);
+        assert_eq!(found, [(ArchivePart::Section(kind), Fault::Checksum)]);
     }
 }
 
@@ -184,52 +199,56 @@ fn code_that_misleads() {
         (Fault::Syntax, |code| code[39] = b'.'),
     ];
     for (fault, change) in cases {
-        let forge =
-            Forge { bytes: site_with_code_and_field_rules() }.content(SectionKind::CODE, change);
+        let forged = ForgedArchive { bytes: site_with_code_and_field_rules() }
+            .change_section(SectionKind::CODE, change);
         let part = ArchivePart::Section(SectionKind::CODE);
-        let layout = forge.layout();
-        let damage = layout.view(&forge.bytes).code().expect_err("must be damaged");
+        let layout = forged.layout();
+        let damage = layout.view(&forged.bytes).code().expect_err("must be damaged");
         assert_eq!((damage.part, damage.fault), (part, fault));
-        let report = verify(&forge.bytes, &mut |_, _| {}).expect("opens");
+        let report = verify(&forged.bytes, &mut |_, _| {}).expect("opens");
         assert_eq!(report.damages, [damage]);
     }
-    let other = Forge { bytes: site_with_code_and_field_rules() }
-        .row(SectionKind::CODE, |row| row.digest[0] ^= 1);
+    let other = ForgedArchive { bytes: site_with_code_and_field_rules() }
+        .change_section_row(SectionKind::CODE, |row| row.digest[0] ^= 1);
     let damage = other.layout().view(&other.bytes).code().expect_err("must be damaged");
-    assert_eq!(damage.fault, Fault::Check);
-    let newer = Forge { bytes: site_with_code_and_field_rules() }
-        .row(SectionKind::CODE, |row| row.version += 1);
+    assert_eq!(damage.fault, Fault::Checksum);
+    let newer = ForgedArchive { bytes: site_with_code_and_field_rules() }
+        .change_section_row(SectionKind::CODE, |row| row.version += 1);
     assert_eq!(open_error(&newer), section(SectionKind::CODE, SectionFault::Version(2)));
-    let long = Forge::new().added(SectionKind::CODE, 1, &vec![0; (64 << 20) + 1]);
+    let long = ForgedArchive::new().append_section(SectionKind::CODE, 1, &vec![0; (64 << 20) + 1]);
     assert_eq!(open_error(&long), section(SectionKind::CODE, SectionFault::Length));
 }
 
 #[test]
 fn section_lengths() {
     for (kind, change) in [(SectionKind::EXTERNALS, 8), (SectionKind::INDEX, 64)] {
-        let forge = Forge::new().row(kind, |row| row.bytes -= change);
-        assert_eq!(open_error(&forge), section(kind, SectionFault::Length));
+        let forged = ForgedArchive::new().change_section_row(kind, |row| row.bytes -= change);
+        assert_eq!(open_error(&forged), section(kind, SectionFault::Length));
     }
-    let forge = Forge::new().row(SectionKind::INDEX, |row| row.bytes = 63.into());
-    assert_eq!(open_error(&forge), section(SectionKind::INDEX, SectionFault::Length));
+    let forged =
+        ForgedArchive::new().change_section_row(SectionKind::INDEX, |row| row.bytes = 63.into());
+    assert_eq!(open_error(&forged), section(SectionKind::INDEX, SectionFault::Length));
     let length = section(SectionKind::INDEX, SectionFault::Length);
     for buckets in [0, 1 << 58, u64::MAX, u64::MAX / 64] {
-        let forge = Forge::new().index_header(|header| header.buckets = buckets.into());
-        assert_eq!(open_error(&forge), length, "{buckets} buckets");
+        let forged =
+            ForgedArchive::new().change_index_header(|header| header.buckets = buckets.into());
+        assert_eq!(open_error(&forged), length, "{buckets} buckets");
     }
-    let forge = Forge::new().row(SectionKind::DIGESTS, |row| row.bytes -= 1);
-    let error = open_error(&forge);
+    let forged =
+        ForgedArchive::new().change_section_row(SectionKind::DIGESTS, |row| row.bytes -= 1);
+    let error = open_error(&forged);
     assert!(matches!(error, OpenError::EndOfLast { .. }), "{error}");
-    let mut forge = forge;
-    forge.bytes.pop();
-    let forge = forge.header(|header| header.total_bytes -= 1);
-    assert_eq!(open_error(&forge), section(SectionKind::DIGESTS, SectionFault::Length));
+    let mut forged = forged;
+    forged.bytes.pop();
+    let forged = forged.change_header(|header| header.total_bytes -= 1);
+    assert_eq!(open_error(&forged), section(SectionKind::DIGESTS, SectionFault::Length));
 }
 
 #[test]
 fn shared_blocks() {
-    let forge = Forge::new().row(SectionKind::SHARED, |row| row.digest[0] ^= 1);
-    assert_eq!(open_error(&forge), section(SectionKind::SHARED, SectionFault::Digest));
+    let forged =
+        ForgedArchive::new().change_section_row(SectionKind::SHARED, |row| row.digest[0] ^= 1);
+    assert_eq!(open_error(&forged), section(SectionKind::SHARED, SectionFault::Digest));
     type Change = fn(&mut [u8]);
     let cases: [(Fault, Change); 9] = [
         (Fault::Outside, |block| block[..4].copy_from_slice(&u32::MAX.to_le_bytes())),
@@ -244,8 +263,8 @@ fn shared_blocks() {
         (Fault::Syntax, |block| block[40..59].copy_from_slice(b"Transfer-Encoding: ")),
     ];
     for (rank, (fault, change)) in cases.into_iter().enumerate() {
-        let forge = Forge::new().content(SectionKind::SHARED, change);
-        let error = open_error(&forge);
+        let forged = ForgedArchive::new().change_section(SectionKind::SHARED, change);
+        let error = open_error(&forged);
         let OpenError::Damage(Damage { part: ArchivePart::Shared, fault: found, .. }) = error
         else {
             panic!("case {rank}: {error}");
@@ -257,14 +276,15 @@ fn shared_blocks() {
 #[test]
 fn record_lengths() {
     for bytes in [0, 24, 31, 1 << 20, u32::MAX] {
-        let forge = Forge::new().record(b"/style.css", |header, _| header.bytes = bytes.into());
-        let (part, fault) = fault_of(&forge, b"/style.css");
+        let forged = ForgedArchive::new()
+            .change_record(b"/style.css", |header, _| header.bytes = bytes.into());
+        let (part, fault) = fault_of(&forged, b"/style.css");
         assert_eq!(part, ArchivePart::Record);
         assert!(matches!(fault, Fault::Length | Fault::Outside), "{bytes}: {fault}");
     }
     let long = |change: fn(&mut RecordHeader)| {
-        let forge = Forge::new().record(b"/style.css", |header, _| change(header));
-        assert_eq!(fault_of(&forge, b"/style.css"), (ArchivePart::Record, Fault::Length));
+        let forged = ForgedArchive::new().change_record(b"/style.css", |header, _| change(header));
+        assert_eq!(fault_of(&forged, b"/style.css"), (ArchivePart::Record, Fault::Length));
     };
     long(|header| header.path_bytes = u16::MAX.into());
     long(|header| header.target_bytes = u16::MAX.into());
@@ -292,21 +312,21 @@ fn record_values() {
         }),
     ];
     for (rank, (key, fault, change)) in cases.into_iter().enumerate() {
-        let forge = Forge::new().record(key, change);
-        assert_eq!(fault_of(&forge, key), (ArchivePart::Record, fault), "case {rank}");
+        let forged = ForgedArchive::new().change_record(key, change);
+        assert_eq!(fault_of(&forged, key), (ArchivePart::Record, fault), "case {rank}");
     }
 }
 
 /// Changes the first representation of `/style.css`, whose path takes 16 bytes.
-fn representation(change: impl FnOnce(&mut RepresentationRow)) -> Forge {
-    Forge::new().record(b"/style.css", |_, rest| {
+fn representation(change: impl FnOnce(&mut RepresentationRow)) -> ForgedArchive {
+    ForgedArchive::new().change_record(b"/style.css", |_, rest| {
         change(RepresentationRow::mut_from_bytes(&mut rest[16..64]).expect("48 bytes"));
     })
 }
 
 #[test]
 fn representation_values() {
-    let fault = |forge: &Forge| fault_of(forge, b"/style.css");
+    let fault = |forged: &ForgedArchive| fault_of(forged, b"/style.css");
     for (offset, bytes) in [
         (0, 1),
         (4095, 1),
@@ -316,11 +336,11 @@ fn representation_values() {
         (u64::MAX, 1),
         (u64::MAX, u64::MAX),
     ] {
-        let forge = representation(|row| {
+        let forged = representation(|row| {
             row.offset = offset.into();
             row.bytes = bytes.into();
         });
-        assert_eq!(fault(&forge), (ArchivePart::Body, Fault::Outside), "{offset} {bytes}");
+        assert_eq!(fault(&forged), (ArchivePart::Body, Fault::Outside), "{offset} {bytes}");
     }
     let tag = representation(|row| row.etag[3] = b'\n');
     assert_eq!(fault(&tag), (ArchivePart::Record, Fault::Tag));
@@ -355,36 +375,37 @@ fn representation_values() {
 
 #[test]
 fn the_future_is_understood_as_far_as_possible() {
-    let forge = Forge::new().record(b"/hook", |header, _| header.kind = 200);
-    let layout = forge.layout();
+    let forged = ForgedArchive::new().change_record(b"/hook", |header, _| header.kind = 200);
+    let layout = forged.layout();
     let described =
-        look_up(&layout.view(&forge.bytes), b"/hook").expect("not damaged").expect("there");
+        look_up(&layout.view(&forged.bytes), b"/hook").expect("not damaged").expect("there");
     assert_eq!(described.kind, EntryKind::Unknown(200));
 
     // "/" and its target are padded to 16 bytes; its second representation is in an unknown coding.
-    let forge = Forge::new().record(b"/", |header, rest| {
+    let forged = ForgedArchive::new().change_record(b"/", |header, rest| {
         rest[16 + 48 + 38] = 9;
         header.modified = MODIFIED_NONE.into();
     });
-    let layout = forge.layout();
-    let described = look_up(&layout.view(&forge.bytes), b"/").expect("not damaged").expect("there");
+    let layout = forged.layout();
+    let described =
+        look_up(&layout.view(&forged.bytes), b"/").expect("not damaged").expect("there");
     assert_eq!(described.representations.len(), 1);
     assert_eq!(described.modified, None);
 }
 
 #[test]
 fn a_full_index_ends_the_search() {
-    let layout = Forge::new().layout();
+    let layout = ForgedArchive::new().layout();
     let bytes = site();
     let mut scratch = Scratch::new();
     let archive = layout.view(&bytes);
     let offset = archive.find(b"/", &mut scratch).expect("sound").expect("there").offset();
     for tag in [0, 1, 0xff_ffff] {
-        let forge = Forge::new().buckets(|bucket| {
+        let forged = ForgedArchive::new().change_buckets(|bucket| {
             bucket.slots = [((tag << 40) | (offset / 8)).into(); 7];
         });
-        let layout = forge.layout();
-        let damage = look_up(&layout.view(&forge.bytes), b"/nothing").expect_err("endless");
+        let layout = forged.layout();
+        let damage = look_up(&layout.view(&forged.bytes), b"/nothing").expect_err("endless");
         assert_eq!((damage.part, damage.fault), (ArchivePart::Bucket, Fault::Endless));
     }
 }
@@ -396,22 +417,22 @@ fn slots_lead_nowhere() {
         let section = section.expect("required");
         (section.offset, section.offset + section.bytes)
     };
-    let (first, end) = records(&Forge::new().layout());
+    let (first, end) = records(&ForgedArchive::new().layout());
     for offset in [8, 4096, first - 8, end - 24, end, (1 << 43) - 8] {
-        let forge = Forge::new().buckets(|bucket| {
+        let forged = ForgedArchive::new().change_buckets(|bucket| {
             for slot in bucket.slots.iter_mut().filter(|slot| slot.get() != 0) {
                 slot.set((slot.get() >> 40 << 40) | (offset / 8));
             }
         });
-        assert_eq!(fault_of(&forge, b"/"), (ArchivePart::Record, Fault::Outside), "{offset}");
+        assert_eq!(fault_of(&forged, b"/"), (ArchivePart::Record, Fault::Outside), "{offset}");
     }
     // The slot leads into the middle of a record, whose checksum is that of another position.
-    let forge = Forge::new().buckets(|bucket| {
+    let forged = ForgedArchive::new().change_buckets(|bucket| {
         for slot in bucket.slots.iter_mut().filter(|slot| slot.get() != 0) {
             slot.set(slot.get() + 1);
         }
     });
-    assert_eq!(fault_of(&forge, b"/").0, ArchivePart::Record);
+    assert_eq!(fault_of(&forged, b"/").0, ArchivePart::Record);
 }
 
 /// A slot leads to another entry's record: the path in the record differs, and the result is "no
@@ -423,16 +444,16 @@ fn a_slot_that_leads_to_another_entry_gives_no_response() {
     let archive = layout.view(&bytes);
     let mut scratch = Scratch::new();
     let style = archive.find(b"/style.css", &mut scratch).expect("sound").expect("there").offset();
-    let forge = Forge::new().buckets(|bucket| {
+    let forged = ForgedArchive::new().change_buckets(|bucket| {
         for slot in bucket.slots.iter_mut().filter(|slot| slot.get() != 0) {
             slot.set((slot.get() >> 40 << 40) | (style / 8));
         }
     });
-    let layout = forge.layout();
-    let archive = layout.view(&forge.bytes);
+    let layout = forged.layout();
+    let archive = layout.view(&forged.bytes);
     assert_eq!(look_up(&archive, b"/"), Ok(None));
     assert!(look_up(&archive, b"/style.css").expect("sound").is_some());
-    let report = verify(&forge.bytes, &mut |_, _| {}).expect("opens");
+    let report = verify(&forged.bytes, &mut |_, _| {}).expect("opens");
     assert!(report.damages.iter().any(|damage| damage.fault == Fault::Count), "{report:?}");
 }
 
@@ -446,8 +467,9 @@ fn many_ways_to_one_record_are_no_work_without_end() {
     let offset = archive.find(b"/", &mut scratch).expect("sound").expect("there").offset();
     let record = RecordHeader::ref_from_prefix(&bytes[offset as usize..]).expect("a record").0;
     let record_bytes = u64::from(record.bytes.get());
-    let forge = Forge::new().buckets(|bucket| bucket.slots = [(offset / 8).into(); 7]);
-    let report = verify(&forge.bytes, &mut |_, _| {}).expect("opens");
+    let forged =
+        ForgedArchive::new().change_buckets(|bucket| bucket.slots = [(offset / 8).into(); 7]);
+    let report = verify(&forged.bytes, &mut |_, _| {}).expect("opens");
     let records = layout.sections().iter().find(|section| section.kind == SectionKind::RECORDS);
     let most = records.expect("required").bytes / record_bytes + 1;
     assert!(!report.is_sound() && report.entries <= most, "{} of {most}", report.entries);
@@ -456,10 +478,10 @@ fn many_ways_to_one_record_are_no_work_without_end() {
 #[test]
 fn digests_that_cannot_be() {
     let rows = |change: &dyn Fn(&mut [DigestRow])| {
-        let forge = Forge::new().content(SectionKind::DIGESTS, |digests| {
+        let forged = ForgedArchive::new().change_section(SectionKind::DIGESTS, |digests| {
             change(<[DigestRow]>::mut_from_bytes(digests).expect("rows"));
         });
-        let report = verify(&forge.bytes, &mut |_, _| {}).expect("opens");
+        let report = verify(&forged.bytes, &mut |_, _| {}).expect("opens");
         report.damages.iter().map(|damage| damage.part).collect::<Vec<_>>()
     };
     assert_eq!(rows(&|_| ()), []);
@@ -483,8 +505,9 @@ fn digests_that_cannot_be() {
 /// The digest of the bodies is reserved.
 #[test]
 fn the_bodies_have_no_digest_as_a_whole() {
-    let forge = Forge::new().row(SectionKind::BODIES, |row| row.digest[31] = 1);
-    let report = verify(&forge.bytes, &mut |_, _| {}).expect("opens");
+    let forged =
+        ForgedArchive::new().change_section_row(SectionKind::BODIES, |row| row.digest[31] = 1);
+    let report = verify(&forged.bytes, &mut |_, _| {}).expect("opens");
     let parts: Vec<_> = report.damages.iter().map(|damage| (damage.part, damage.fault)).collect();
     assert_eq!(parts, [(ArchivePart::Section(SectionKind::BODIES), Fault::Reserved)]);
 }
@@ -496,9 +519,9 @@ proptest! {
         change in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..9),
         slots in proptest::collection::vec(any::<u64>(), 0..3),
     ) {
-        let mut forge = Forge::new();
+        let mut forged = ForgedArchive::new();
         for key in crate::sample_archive::PATHS {
-            forge = forge.record(key, |header, rest| {
+            forged = forged.change_record(key, |header, rest| {
                 for (place, value) in &change {
                     let header = zerocopy::IntoBytes::as_mut_bytes(header);
                     match place.index(28 + rest.len()) {
@@ -508,19 +531,19 @@ proptest! {
                 }
             });
             // The record may be unreadable now; the next key must still be found.
-            if forge.bytes.is_empty() { break; }
+            if forged.bytes.is_empty() { break; }
         }
         if !slots.is_empty() {
-            forge = forge.buckets(|bucket| {
+            forged = forged.change_buckets(|bucket| {
                 for (slot, value) in bucket.slots.iter_mut().zip(&slots) {
                     slot.set(*value);
                 }
             });
         }
-        let layout = forge.layout();
-        let _ = describe_site_in(&layout, &forge.bytes);
-        let _ = verify(&forge.bytes, &mut |_, _| {});
-        let mut entries = layout.view(&forge.bytes).entries();
+        let layout = forged.layout();
+        let _ = describe_site_in(&layout, &forged.bytes);
+        let _ = verify(&forged.bytes, &mut |_, _| {});
+        let mut entries = layout.view(&forged.bytes).entries();
         while let Ok(Some(_)) = entries.next_entry() {}
     }
 

@@ -1,4 +1,4 @@
-//! Rules, variants and fallbacks made to mislead, every check in them right.
+//! Rules, variants and fallback pages with wrong values and correct checksums.
 
 use pinion_archive::layout::{INDEX_FLAGS, RULE_KEEPS_QUERY, RuleHeader, SINGLE_PAGE_KEY};
 use pinion_archive::limits::{RULES_MAX, RULES_SECTION_MAX_BYTES};
@@ -8,7 +8,7 @@ use pinion_archive::{
 };
 use zerocopy::FromBytes;
 
-use crate::checksum_forger::Forge;
+use crate::checksum_forger::ForgedArchive;
 use crate::sample_archive::{
     RULES, add_shared_block, body, finish, is_sound, representation, resource, rules_of, site,
     writer,
@@ -17,11 +17,11 @@ use pinion_http::content_coding::Coding;
 
 /// Returns the part and the fault for which an archive is refused whose first rule was changed.
 fn refused(change: impl FnOnce(&mut RuleHeader, &mut [u8])) -> (ArchivePart, Fault) {
-    let forge = Forge::new().content(SectionKind::RULES, |rules| {
+    let forged = ForgedArchive::new().change_section(SectionKind::RULES, |rules| {
         let (header, rest) = RuleHeader::mut_from_prefix(rules).expect("a rule");
         change(header, rest);
     });
-    match Layout::open(&forge.bytes).expect_err("must be refused") {
+    match Layout::open(&forged.bytes).expect_err("must be refused") {
         OpenError::Damage(damage) => (damage.part, damage.fault),
         other => panic!("{other}"),
     }
@@ -87,13 +87,13 @@ fn rules_that_cannot_be() {
 #[test]
 fn a_section_of_rules_is_whole_or_refused() {
     let kind = SectionKind::RULES;
-    let forge = Forge::new().row(kind, |row| row.digest[0] ^= 1);
+    let forged = ForgedArchive::new().change_section_row(kind, |row| row.digest[0] ^= 1);
     let fault = SectionFault::Digest;
-    assert_eq!(Layout::open(&forge.bytes).err(), Some(OpenError::Section { kind, fault }));
+    assert_eq!(Layout::open(&forged.bytes).err(), Some(OpenError::Section { kind, fault }));
     // The length in the row is smaller than that of the rules.
-    let forge = Forge::new().row(kind, |row| row.bytes -= 8);
-    assert!(Layout::open(&forge.bytes).is_err());
-    let flags = Forge::new().content(kind, |rules| {
+    let forged = ForgedArchive::new().change_section_row(kind, |row| row.bytes -= 8);
+    assert!(Layout::open(&forged.bytes).is_err());
+    let flags = ForgedArchive::new().change_section(kind, |rules| {
         let (header, _) = RuleHeader::mut_from_prefix(rules).expect("a rule");
         header.flags &= !RULE_KEEPS_QUERY;
     });
@@ -135,20 +135,21 @@ fn faults(bytes: &[u8]) -> Vec<(ArchivePart, Fault)> {
 #[test]
 fn flags_and_the_entries_that_they_announce_go_together() {
     let record = |fault| (ArchivePart::Record, fault);
-    let forge = Forge::new().record(b"/index.html", |header, _| header.flags = 4);
-    assert_eq!(faults(&forge.bytes), [record(Fault::Variant)]);
-    let forge = Forge::new().record(b"/style.css", |header, _| header.flags = 0);
-    assert_eq!(faults(&forge.bytes), [record(Fault::Unreachable)]);
-    let forge = Forge::new().record(b"404:/docs/", |header, _| header.status = 503.into());
-    assert_eq!(faults(&forge.bytes), [record(Fault::Status)]);
-    let forge = Forge::new().index_header(|header| header.flags = 0.into());
-    assert_eq!(faults(&forge.bytes), [record(Fault::Unreachable)]);
-    let forge = Forge::new().record(SINGLE_PAGE_KEY, |_, rest| rest[0] = b'S');
-    let found = faults(&forge.bytes);
+    let forged = ForgedArchive::new().change_record(b"/index.html", |header, _| header.flags = 4);
+    assert_eq!(faults(&forged.bytes), [record(Fault::Variant)]);
+    let forged = ForgedArchive::new().change_record(b"/style.css", |header, _| header.flags = 0);
+    assert_eq!(faults(&forged.bytes), [record(Fault::Unreachable)]);
+    let forged =
+        ForgedArchive::new().change_record(b"404:/docs/", |header, _| header.status = 503.into());
+    assert_eq!(faults(&forged.bytes), [record(Fault::Status)]);
+    let forged = ForgedArchive::new().change_index_header(|header| header.flags = 0.into());
+    assert_eq!(faults(&forged.bytes), [record(Fault::Unreachable)]);
+    let forged = ForgedArchive::new().change_record(SINGLE_PAGE_KEY, |_, rest| rest[0] = b'S');
+    let found = faults(&forged.bytes);
     assert!(found.contains(&(ArchivePart::IndexHeader, Fault::Unreachable)), "{found:?}");
     let unknown = (INDEX_FLAGS + 1).next_power_of_two();
-    let forge = Forge::new().index_header(|header| header.flags = unknown.into());
-    let error = Layout::open(&forge.bytes).expect_err("no such flag");
+    let forged = ForgedArchive::new().change_index_header(|header| header.flags = unknown.into());
+    let error = Layout::open(&forged.bytes).expect_err("no such flag");
     assert!(matches!(error, OpenError::Damage(damage) if damage.fault == Fault::Reserved));
 }
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::name_group::{Alphabet, NameForm};
-use super::word_or_hash::{Look, look};
+use super::word_or_hash::{PartKind, classify};
 use super::{Asset, split_name};
 
 /// A tool and where it writes names with hashes.
@@ -136,6 +136,6 @@ fn is_witness(name: &[u8], witness: &Witness, form: NameForm) -> bool {
     hash.is_some_and(|hash| {
         hash.len() == usize::from(form.bytes)
             && form.alphabet.has_all(hash)
-            && look(hash, form.alphabet) != Look::Word
+            && classify(hash, form.alphabet) != PartKind::Word
     })
 }

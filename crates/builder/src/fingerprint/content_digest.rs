@@ -5,7 +5,7 @@ use aws_lc_rs::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA384, SHA
 use super::hash_candidates::{is_asset, stem_of};
 use super::name_group::Alphabet;
 use super::split_name;
-use super::word_or_hash::{Look, look};
+use super::word_or_hash::{PartKind, classify};
 
 /// The algorithms with which tools hash content for names; some tools hash other things than the
 /// content.
@@ -44,7 +44,7 @@ impl<'a> NameParts<'a> {
         let hex = hex.filter(|run| run.len() >= PART_MIN && run.iter().all(u8::is_ascii_hexdigit));
         let base64 = ends(stem)
             .filter(|end| end.len() >= PART_MIN && Alphabet::Base64.has_all(end))
-            .filter(|end| look(end, Alphabet::Base64) != Look::Word);
+            .filter(|end| classify(end, Alphabet::Base64) != PartKind::Word);
         let parts = NameParts { hex: hex.collect(), base64: base64.collect() };
         (!parts.hex.is_empty() || !parts.base64.is_empty()).then_some(parts)
     }

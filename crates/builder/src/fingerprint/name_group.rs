@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::word_or_hash::{Look, look};
+use super::word_or_hash::{PartKind, classify};
 
 /// The characters of a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,7 +43,7 @@ pub(super) struct FileGroup<'a> {
     /// Of these, the number that are no source maps.
     counted: usize,
     /// Files whose parts are no evidence, source maps aside.
-    plain: usize,
+    ambiguous: usize,
     /// Files whose parts are words, source maps aside.
     words: usize,
     /// The parts that speak for a hash, each once.
@@ -71,25 +71,25 @@ impl Alphabet {
 impl<'a> FileGroup<'a> {
     /// Adds a file. A source map is no further evidence.
     pub(super) fn add(&mut self, file: u32, part: &'a [u8], alphabet: Alphabet, is_map: bool) {
-        let (look, count) = (look(part, alphabet), usize::from(!is_map));
-        if look == Look::Word {
+        let (kind, count) = (classify(part, alphabet), usize::from(!is_map));
+        if kind == PartKind::Word {
             self.words += count;
             return;
         }
         self.files.push(file);
         self.counted += count;
-        match look {
-            Look::Random if !is_map => {
+        match kind {
+            PartKind::Random if !is_map => {
                 self.parts.insert(part);
             }
-            _ => self.plain += count,
+            _ => self.ambiguous += count,
         }
     }
 
     /// Returns whether the files with such parts are most of the `all` files of the folder, and
     /// those that are no evidence are few among them.
     pub(super) fn is_most_of(&self, all: usize) -> bool {
-        let without = self.words + self.plain;
+        let without = self.words + self.ambiguous;
         self.counted * 2 > all && without * 3 <= self.words + self.counted
     }
 

@@ -5,7 +5,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use super::name_group::Alphabet;
-use super::word_or_hash::{Look, look};
+use super::word_or_hash::{PartKind, classify};
 use super::*;
 use crate::media_type::by_extension;
 
@@ -220,23 +220,23 @@ fn hash(characters: &'static str) -> impl Strategy<Value = String> {
     prop::collection::vec(one, 8).prop_map(|all| all.into_iter().collect())
 }
 
-/// The shares that `look` states. The hashes are the same in every run.
+/// The shares that `classify` states. The hashes are the same in every run.
 #[test]
 fn few_random_hashes_are_words_or_no_evidence() {
     const COUNT: usize = 20_000;
     for (alphabet, characters) in HASHES {
         let (mut runner, hash) = (TestRunner::deterministic(), hash(characters));
-        let mut looks = [0; 2];
+        let mut counts = [0; 2];
         for _ in 0..COUNT {
             let hash = hash.new_tree(&mut runner).expect("a hash").current();
-            match look(hash.as_bytes(), alphabet) {
-                Look::Word => looks[0] += 1,
-                Look::Plain => looks[1] += 1,
-                Look::Random => {}
+            match classify(hash.as_bytes(), alphabet) {
+                PartKind::Word => counts[0] += 1,
+                PartKind::Ambiguous => counts[1] += 1,
+                PartKind::Random => {}
             }
         }
-        let [words, plain] = looks.map(|count| count as f64 / COUNT as f64);
-        assert!(words < 0.004 && plain < 0.1, "{alphabet:?}: {words}, {plain}");
+        let [words, ambiguous] = counts.map(|count| count as f64 / COUNT as f64);
+        assert!(words < 0.004 && ambiguous < 0.1, "{alphabet:?}: {words}, {ambiguous}");
     }
 }
 
@@ -251,11 +251,11 @@ proptest! {
         ),
         turn in 0usize..24,
     ) {
-        let of_look = |wanted: Look| {
+        let of_kind = |wanted: PartKind| {
             let hashes = hashes.iter().map(String::as_bytes);
-            hashes.filter(|hash| look(hash, alphabet) == wanted).collect::<Vec<_>>()
+            hashes.filter(|hash| classify(hash, alphabet) == wanted).collect::<Vec<_>>()
         };
-        let (words, evidence) = (of_look(Look::Word).len(), of_look(Look::Random));
+        let (words, evidence) = (of_kind(PartKind::Word).len(), of_kind(PartKind::Random));
         let mixed = evidence.iter().filter(|hash| !hash.iter().all(u8::is_ascii_alphabetic));
         let count = evidence.len();
         let is_usual = count * 3 >= 2 * hashes.len() && mixed.count() * 3 >= count;

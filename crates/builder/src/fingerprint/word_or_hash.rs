@@ -2,14 +2,16 @@
 
 use super::name_group::Alphabet;
 
-/// The look of a part of a name.
+/// The kind of a part of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
-    /// Words, a word with a number, a date: it is no hash, beside any other names.
+pub(super) enum PartKind {
+    /// Words, a word with a number, or a date: never a hash, whatever the other names of the folder
+    /// are.
     Word,
-    /// It may be a hash beside others that are, and is no evidence for them.
-    Plain,
-    /// No person writes this.
+    /// Undecided: a hash only if other names of the group are evidence for hashes. It is no
+    /// evidence itself.
+    Ambiguous,
+    /// It looks random: evidence that the names of the group have hashes.
     Random,
 }
 
@@ -21,9 +23,10 @@ enum Class {
     Other,
 }
 
-/// Judges a part in which all characters are of that alphabet. Of random parts, 4 in 1000 are taken
-/// for words, and at most 9 in 100 are plain.
-pub(super) fn look(part: &[u8], alphabet: Alphabet) -> Look {
+/// Classifies a part, all characters of which are in `alphabet`. Of random parts of eight
+/// characters in any of the alphabets, less than 4 in 1000 are taken for words, and less than 10 in
+/// 100 are ambiguous.
+pub(super) fn classify(part: &[u8], alphabet: Alphabet) -> PartKind {
     let runs = runs(part);
     let count = |class: Class| runs.iter().filter(|(of, _)| *of == class).count();
     let (words, numbers) = (count(Class::Letters), count(Class::Digits));
@@ -31,34 +34,36 @@ pub(super) fn look(part: &[u8], alphabet: Alphabet) -> Look {
     let (letters, digits) = (count(u8::is_ascii_alphabetic), count(u8::is_ascii_digit));
     if alphabet == Alphabet::Hex {
         return match (words, numbers) {
-            (_, 0) => Look::Word,
-            (0 | 1, 1) if begins_with_year(part) => Look::Word,
+            (_, 0) => PartKind::Word,
+            (0 | 1, 1) if begins_with_year(part) => PartKind::Word,
             // `abcd2024` is a word and a number, or a hash.
-            (0 | 1, 1) => Look::Plain,
-            _ => Look::Random,
+            (0 | 1, 1) => PartKind::Ambiguous,
+            _ => PartKind::Random,
         };
     }
-    let is_counted = (words, numbers) == (1, 1);
+    let is_word_and_number = (words, numbers) == (1, 1);
     if alphabet == Alphabet::Base32 {
-        // Of random parts, 19 in 100 have no digit and 9 in 100 have one at an end.
-        let is_plain = are_words(part) || is_counted && digits >= 2;
-        return if is_plain { Look::Plain } else { Look::Random };
+        // Of random parts of eight characters, 19 in 100 have no digit, and 9 in 100 have a single
+        // one at an end, so neither is enough.
+        let is_ambiguous = are_words(part) || is_word_and_number && digits >= 2;
+        return if is_ambiguous { PartKind::Ambiguous } else { PartKind::Random };
     }
-    if letters <= 1 || are_words(part) || is_counted && digits >= 4 {
-        return Look::Word;
+    if letters <= 1 || are_words(part) || is_word_and_number && digits >= 4 {
+        return PartKind::Word;
     }
-    // Numbers of articles and models have capitals and digits: `RTX4090D`.
+    // Product and model numbers consist of capitals and digits: `RTX4090D`.
     let is_of_one_case = count(u8::is_ascii_uppercase) == 0 || count(u8::is_ascii_lowercase) == 0;
-    let is_plain = words == 1 && numbers <= 1 || is_of_one_case;
-    if is_plain { Look::Plain } else { Look::Random }
+    let is_ambiguous = words == 1 && numbers <= 1 || is_of_one_case;
+    if is_ambiguous { PartKind::Ambiguous } else { PartKind::Random }
 }
 
-/// Returns whether all that `-` and `_` separate are words or numbers, in one way to write
-/// capitals.
+/// Returns whether everything between `-` and `_` is a word or a number, and the part does not mix
+/// lower case with two capitals in a row.
 fn are_words(part: &[u8]) -> bool {
-    let is_small = part.iter().any(u8::is_ascii_lowercase);
-    let shouts = part.windows(2).any(|pair| pair.iter().all(u8::is_ascii_uppercase));
-    !(is_small && shouts) && part.split(|byte| b"-_".contains(byte)).all(is_word)
+    let has_lower_case = part.iter().any(u8::is_ascii_lowercase);
+    let has_capitals_in_a_row = part.windows(2).any(|pair| pair.iter().all(u8::is_ascii_uppercase));
+    !(has_lower_case && has_capitals_in_a_row)
+        && part.split(|byte| b"-_".contains(byte)).all(is_word)
 }
 
 /// Returns whether a text is a number, or a word or several with a number at the end, or one word
@@ -77,7 +82,7 @@ fn is_word(text: &[u8]) -> bool {
         _ => false,
     };
     let is_vowel = |byte: &u8| b"aeiouy".contains(&byte.to_ascii_lowercase());
-    let is_spoken = |word: &&[u8]| word.len() == 1 || word.iter().any(is_vowel);
+    let is_pronounceable = |word: &&[u8]| word.len() == 1 || word.iter().any(is_vowel);
     let mut short = words.iter().enumerate().filter(|(_, word)| word.len() < 3);
     let is_short_in_place =
         |(at, _): (usize, &&[u8])| at == 0 || at + 1 == words.len() && ends_in_number;
@@ -85,7 +90,7 @@ fn is_word(text: &[u8]) -> bool {
         && is_in_place
         && short.next().is_none_or(is_short_in_place)
         && short.next().is_none()
-        && words.iter().all(|word| is_spoken(word) && word.windows(2).all(is_common))
+        && words.iter().all(|word| is_pronounceable(word) && word.windows(2).all(follows_in_words))
 }
 
 /// Runs of letters, of digits, and of `-` and `_`. A capital after a small letter begins a new
@@ -148,8 +153,8 @@ const FOLLOWERS: [&[u8]; 26] = [
     b"aeilouyz",
 ];
 
-/// Returns whether two letters follow each other in words, in any case.
-fn is_common(pair: &[u8]) -> bool {
+/// Returns whether the second letter follows the first in words, in upper or lower case.
+fn follows_in_words(pair: &[u8]) -> bool {
     let [one, next] = pair else { return true };
     let row = one.to_ascii_lowercase().wrapping_sub(b'a');
     let followers = FOLLOWERS.get(usize::from(row)).copied().unwrap_or_default();

@@ -13,7 +13,7 @@ use pinion_archive::{
 use pinion_builder::{ExtractError, ExtractOptions, Extracted, extract};
 use pinion_http::content_coding::Coding;
 
-use crate::fuzz_edits::{edit, reseal};
+use crate::fuzz_edits::{correct_checksums, edit};
 
 /// Flag in the first byte of an input: the checksums are corrected.
 const SEALED: u8 = 1;
@@ -50,7 +50,7 @@ pub(crate) fn check(data: &[u8]) -> bool {
     let root = root.lock().unwrap_or_else(PoisonError::into_inner);
     let mut bytes = if how & WHOLE != 0 { rest.to_vec() } else { edit(sample, rest) };
     if how & SEALED != 0 {
-        reseal(&mut bytes);
+        correct_checksums(&mut bytes);
     }
     let Ok(layout) = Layout::open(&bytes) else { return false };
     let forced = how & FORCED != 0;

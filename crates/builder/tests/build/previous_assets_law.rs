@@ -14,7 +14,7 @@ use pinion_archive::{
 use pinion_builder::{BuildError, Earlier, Globs, Options, build_file_after};
 use pinion_http::content_coding::Coding;
 
-use crate::fuzz_edits::{edit, reseal};
+use crate::fuzz_edits::{correct_checksums, edit};
 
 /// Flag in the first byte of an input: the checksums are corrected.
 const SEALED: u8 = 1;
@@ -66,7 +66,7 @@ pub(crate) fn check(data: &[u8]) {
     let (sealed, keep, also) = (first & SEALED != 0, first >> 1 & KEEP_MAX, first & ALSO != 0);
     let mut bytes = edit(&site.earlier, edits);
     if sealed {
-        reseal(&mut bytes);
+        correct_checksums(&mut bytes);
     }
     // An archive that is given to a build was opened before.
     let Ok(layout) = Layout::open(&bytes) else { return };

@@ -101,9 +101,9 @@ fn seal_archive(bytes: &mut [u8]) {
             row.digest = *blake3::hash(section).as_bytes();
         }
     }
-    header.check = 0.into();
-    let check = xxh3_64(&bytes[..HEADER_PAGE_BYTES]);
-    FileHeader::mut_from_prefix(bytes).expect("a page").0.check = check.into();
+    header.checksum = 0.into();
+    let checksum = xxh3_64(&bytes[..HEADER_PAGE_BYTES]);
+    FileHeader::mut_from_prefix(bytes).expect("a page").0.checksum = checksum.into();
 }
 
 /// Makes the file of fingerprints name the archive at `out`.
@@ -121,6 +121,6 @@ fn seal_stamps(stamps: &mut [u8], archive: &[u8], out: &Path) {
     trailer.extend_from_slice((metadata.ctime_nsec() as u32).as_bytes());
     let start = stamps.len() - TRAILER_BYTES;
     stamps[start..start + trailer.len()].copy_from_slice(&trailer);
-    let (all, check) = stamps.split_last_chunk_mut::<32>().expect("a check");
-    *check = *blake3::hash(all).as_bytes();
+    let (all, checksum) = stamps.split_last_chunk_mut::<32>().expect("a checksum");
+    *checksum = *blake3::hash(all).as_bytes();
 }

@@ -270,7 +270,7 @@ pub(super) struct PendingRequest {
     /// The time at which the client checks it, in monotonic milliseconds.
     pub(super) alarm_ms: Option<u64>,
     /// The server's acknowledgements on the connection at the last check
-    /// ([`RawStream::acknowledged`](pinion_engine::raw_stream::RawStream::acknowledged)).
+    /// ([`ByteStreamHandle::acknowledged`](pinion_engine::byte_stream_handle::ByteStreamHandle::acknowledged)).
     pub(super) acknowledged: u32,
     /// Bytes that [`RequestMemory`](super::request_memory::RequestMemory) has counted for it.
     pub(super) counted_bytes: usize,

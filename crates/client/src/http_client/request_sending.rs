@@ -1,7 +1,7 @@
 //! The head and the content of a request on their way to the connection.
 
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::exchange::{ContentRoom, Slice};
-use pinion_engine::raw_stream::RawStream;
 use pinion_http::cgi::response_reader::CgiReader;
 use pinion_http::fastcgi::request_writer::FastCgiRequest;
 use pinion_http::fastcgi::response_reader::FastCgiReader;
@@ -129,7 +129,7 @@ pub(super) fn send_head(
     mut bytes: Vec<u8>,
     framing: &mut RequestFraming,
     pending: &mut PendingRequest,
-    stream: &mut RawStream<'_>,
+    stream: &mut ByteStreamHandle<'_>,
 ) -> Result<ContentRoom, RequestError> {
     let content = match &pending.request.content {
         RequestBody::Whole(content) => &content[..],
@@ -157,7 +157,7 @@ pub(super) fn send_head(
 pub(super) fn send_pieces(
     framing: &mut RequestFraming,
     pending: &mut PendingRequest,
-    stream: &mut RawStream<'_>,
+    stream: &mut ByteStreamHandle<'_>,
 ) -> Result<ContentRoom, RequestError> {
     let mut bytes = Vec::new();
     if !pending.unsent.is_empty() {

@@ -1,6 +1,6 @@
 //! The timeouts of requests.
 
-use pinion_engine::raw_stream::RawStream;
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 
 use super::error::HttpClientError;
 use super::request::{PendingRequest, RequestProgress};
@@ -39,7 +39,7 @@ impl HttpClient {
     }
 
     /// Checks whether the server has taken more of a request's content, which is progress.
-    pub(super) fn look_at_upload(&mut self, on: ConnectionId, stream: &mut RawStream<'_>) {
+    pub(super) fn look_at_upload(&mut self, on: ConnectionId, stream: &mut ByteStreamHandle<'_>) {
         let user = self.connections.get(&on).and_then(|connection| connection.user);
         let Some(pending) = user.and_then(|id| self.requests.get_mut(&id)) else { return };
         if !pending.has_content() {

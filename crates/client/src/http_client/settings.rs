@@ -13,8 +13,8 @@ pub struct HttpClientSettings {
     pub brotli_decoders_max: usize,
     /// The maximum memory of requests, in bytes; see [`REQUEST_MEMORY_MAX_BYTES`].
     pub request_memory_bytes: usize,
-    /// A lower bound of the [tags](pinion_engine::raw_stream::RawStream::tag) of its connections,
-    /// which are greater, so that several clients of a worker can distinguish theirs.
+    /// A lower bound of the [tags](pinion_engine::byte_stream_handle::ByteStreamHandle::tag) of its
+    /// connections, which are greater, so that several clients of a worker can distinguish theirs.
     pub first_tag: u64,
 }
 

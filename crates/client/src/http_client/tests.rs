@@ -53,8 +53,8 @@ impl App for Caller {
         exchange.abort();
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
-        self.client.raw(&event, stream);
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
+        self.client.byte_stream_event(&event, stream);
         self.flush(&mut stream.connections());
     }
 

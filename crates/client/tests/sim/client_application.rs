@@ -13,11 +13,11 @@ use pinion_client::limits::{REDIRECTS_MAX, RESPONSE_MAX_BYTES};
 use pinion_client::request_url::RequestUrl;
 use pinion_client::resolver::{Resolver, ResolverSettings};
 use pinion_engine::Poster;
-use pinion_engine::app::{App, Event, Message, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Message};
 use pinion_engine::backend::sim::Random;
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw_stream::RawStream;
 
 use crate::server::Behaviour;
 
@@ -222,8 +222,8 @@ impl App for Asker {
         exchange.abort();
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
-        self.client.raw(&event, stream);
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
+        self.client.byte_stream_event(&event, stream);
         self.look(&mut stream.connections());
     }
 

@@ -1,48 +1,54 @@
-//! The connection between byte streams and the application.
+//! Delivers the events and the input of byte streams to the application.
 
-use crate::app::{App, RawEvent};
+use crate::app::{App, ByteStreamEvent};
 use crate::backend::Slot;
 use crate::byte_stream::StreamState;
+use crate::byte_stream_handle::ByteStreamHandle;
 use crate::connection::Conn;
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::linger::Remaining;
-use crate::raw_stream::RawStream;
 use crate::worker_core::WorkerCore;
 
-/// Informs the application of a stream that has begun.
+/// Informs the application of a byte stream that has begun.
 pub(crate) fn open<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
-    tell(app, core, slot, RawEvent::Open);
+    deliver_event(app, core, slot, ByteStreamEvent::Open);
 }
 
-/// Passes an event of a stream to the application, and moves the connection on.
-pub(crate) fn tell<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: RawEvent<'_>) {
-    app.raw(event, &mut RawStream { core, slot });
+/// Delivers an event of a byte stream, and then ends the connection if the application has closed
+/// the stream.
+pub(crate) fn deliver_event<A: App>(
+    app: &mut A,
+    core: &mut WorkerCore,
+    slot: Slot,
+    event: ByteStreamEvent<'_>,
+) {
+    app.byte_stream_event(event, &mut ByteStreamHandle { core, slot });
     after_event(core, slot);
 }
 
-/// Checks the actions of the application on a stream, and moves the connection on.
+/// Ends the connection after its queued output, if the application has closed the byte stream.
 pub(crate) fn after_event(core: &mut WorkerCore, slot: Slot) {
     let stream = core.conns.get(slot).protocol.byte_stream();
     if stream.is_some_and(|stream| stream.state == StreamState::Closed) {
-        core.end(slot, Remaining::Strays);
+        core.end(slot, Remaining::UselessInput);
     }
 }
 
-/// Hands bytes to the application, as far as it wants them; returns the number of bytes.
+/// Delivers as many bytes of `input` to the application as it wants. Returns their number.
 pub(crate) fn input<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -> usize {
     let Conn { link, protocol, .. } = core.conns.get(slot);
     let Some(stream) = protocol.byte_stream() else {
-        unreachable!("input goes to the protocol of its connection")
+        unreachable!("this is only called for connections that carry a byte stream")
     };
-    let now = usize::try_from(stream.wanted).unwrap_or(usize::MAX).min(input.len());
-    if now == 0 {
+    let taken = usize::try_from(stream.wanted_bytes).unwrap_or(usize::MAX).min(input.len());
+    if taken == 0 {
         return 0;
     }
-    stream.wanted -= now as u64;
+    stream.wanted_bytes -= taken as u64;
     stream.awaits_first_byte = false;
-    link.deadline.is_over(DeadlineWatch::FirstByte);
-    link.deadline.is_over(DeadlineWatch::StreamIdle);
-    core.content_bytes += now;
-    tell(app, core, slot, RawEvent::Bytes(&input[..now]));
-    now
+    link.deadline.end(DeadlineKind::FirstByte);
+    link.deadline.end(DeadlineKind::StreamIdle);
+    core.consumed_content_bytes += taken;
+    deliver_event(app, core, slot, ByteStreamEvent::Bytes(&input[..taken]));
+    taken
 }

@@ -47,7 +47,7 @@ impl<B: Backend, A: App> Worker<B, A> {
 fn has_ended(core: &mut WorkerCore, slot: Slot) -> bool {
     let is_over = match &core.conns.get(slot).protocol {
         Protocol::Http1(Http1::Exchange(open)) => !open.state.stage.is_open(),
-        Protocol::Http1(Http1::Upgraded) | Protocol::Raw(_) => false,
+        Protocol::Http1(Http1::Upgraded) | Protocol::ByteStream(_) => false,
         _ => true,
     };
     is_over && core.queued_bytes(slot) <= FRAMED_MAX_BYTES

@@ -65,8 +65,8 @@ fn begin<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, head: &RequestH
     let WorkerCore { conns, settings, ending, .. } = core;
     let conn = conns.get(slot);
     conn.link.received();
-    conn.begins_one();
-    let is_last = settings.requests_per_connection.is_some_and(|last| conn.begun >= last);
+    conn.count_exchange();
+    let is_last = settings.requests_per_connection.is_some_and(|last| conn.exchanges_begun >= last);
     let may_stay = *ending == WorkerEnding::No && !is_last;
     let Protocol::Http1(http1) = &mut conn.protocol else { unreachable!("its head was read") };
     *http1 = Http1::Exchange(OpenExchange::new(head, settings.limits.body_bytes, may_stay));
@@ -121,7 +121,7 @@ fn complete(core: &mut WorkerCore, slot: Slot) {
     let Conn { link, protocol, .. } = conns.get(slot);
     let Protocol::Http1(http1) = protocol else { unreachable!("{IS_HTTP1}") };
     let Http1::Exchange(open) = http1 else { unreachable!("its response is complete") };
-    link.asked_ms = 0;
+    link.app_deadline_ms = 0;
     match open.after_response(|| link.sent_bytes + buffers.waiting_bytes(link)) {
         AfterResponse::Idle => *http1 = Http1::IDLE,
         AfterResponse::Discard => http1.discard_content(),
@@ -136,19 +136,19 @@ pub(crate) fn content<A: App>(
     slot: Slot,
     input: &[u8],
 ) -> usize {
-    let WorkerCore { conns, content_bytes, .. } = core;
+    let WorkerCore { conns, consumed_content_bytes, .. } = core;
     let Conn { link, protocol, .. } = conns.get(slot);
     let Protocol::Http1(http1) = protocol else { unreachable!("{IS_HTTP1}") };
     let (used, came) = http1.content(input);
     match came {
         ContentStep::Nothing => {}
-        ContentStep::Dropped(bytes) => *content_bytes += bytes,
+        ContentStep::Dropped(bytes) => *consumed_content_bytes += bytes,
         ContentStep::TooMuch(bytes) => {
-            *content_bytes += bytes;
+            *consumed_content_bytes += bytes;
             core.end(slot, Remaining::Content);
         }
         ContentStep::Bytes(bytes) => {
-            *content_bytes += bytes.len();
+            *consumed_content_bytes += bytes.len();
             link.received();
             tell(app, core, slot, Event::Body(bytes));
         }
@@ -213,7 +213,7 @@ pub(crate) fn content_refused<A: App>(
 /// Returns the input that follows the response to a request whose content is not complete. A client
 /// that was late once gets less time than others.
 fn remaining_behind(status: u16) -> Remaining {
-    if status == Refusal::Timeout.status() { Remaining::Strays } else { Remaining::Content }
+    if status == Refusal::Timeout.status() { Remaining::UselessInput } else { Remaining::Content }
 }
 
 /// Returns the exchange that is open on a connection.
@@ -229,7 +229,7 @@ pub(crate) fn refuse_with<A: App>(
     slot: Slot,
     page: impl FnOnce(&[u8]) -> Prepared<'_>,
 ) {
-    send_last(app, core, slot, Remaining::Strays, false, |app| page(app.page_fields()));
+    send_last(app, core, slot, Remaining::UselessInput, false, |app| page(app.page_fields()));
 }
 
 /// Responds with the page of a status and ends the connection: to bytes that are no request, to a
@@ -244,7 +244,7 @@ pub(crate) fn send_page<A: App>(
     request: &RefusedRequest<'_>,
 ) {
     let is_complete = exchange_of(core, slot).is_some_and(|open| open.content.is_none());
-    let remaining = if is_complete { Remaining::Strays } else { remaining_behind(status) };
+    let remaining = if is_complete { Remaining::UselessInput } else { remaining_behind(status) };
     let head_only = request.head_only;
     send_last(app, core, slot, remaining, head_only, |app| app.error_page(status, request));
 }

@@ -8,7 +8,7 @@ use pinion_http::multiplexed_request_head::refused_request;
 use super::multiplexed_requests::{self, abandon, lose};
 use crate::app::App;
 use crate::backend::Slot;
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::end_reason::Gone;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::linger::Remaining;
@@ -78,7 +78,7 @@ fn happened<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: &Happ
                 app.flooded(core.address(slot));
             }
             abandon(app, core, slot, Gone::Refused);
-            core.end(slot, Remaining::Strays);
+            core.end(slot, Remaining::UselessInput);
         }
     }
     true
@@ -86,19 +86,14 @@ fn happened<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: &Happ
 
 /// Handles a deadline of the peer that has expired.
 #[cold]
-pub(crate) fn stalled<A: App>(
-    app: &mut A,
-    core: &mut WorkerCore,
-    slot: Slot,
-    watch: DeadlineWatch,
-) {
-    if watch == DeadlineWatch::Body {
+pub(crate) fn stalled<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, kind: DeadlineKind) {
+    if kind == DeadlineKind::Body {
         return multiplexed_requests::content_stalled(app, core, slot);
     }
     let Some((http2, link, buffers)) = core.http2(slot) else {
-        unreachable!("its deadline watches HTTP/2")
+        unreachable!("this is only called for connections of HTTP/2")
     };
-    if matches!(watch, DeadlineWatch::Idle | DeadlineWatch::Last) {
+    if matches!(kind, DeadlineKind::Idle | DeadlineKind::Last) {
         http2.finish_all(link, buffers);
     } else {
         // The cause is an incomplete frame, or a window that stays shut.
@@ -107,5 +102,5 @@ pub(crate) fn stalled<A: App>(
         app.flooded(core.address(slot));
     }
     abandon(app, core, slot, Gone::Stalled);
-    core.end(slot, Remaining::Strays);
+    core.end(slot, Remaining::UselessInput);
 }

@@ -14,7 +14,7 @@ use super::multiplexed_requests::{self, abandon};
 use crate::app::App;
 use crate::backend::Slot;
 use crate::connection::Conn;
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::drain_state::WorkerEnding;
 use crate::end_reason::Gone;
 use crate::http3::unidirectional_streams::{self, Uni};
@@ -106,17 +106,17 @@ pub(crate) fn stalled<A: App>(
     app: &mut A,
     core: &mut WorkerCore,
     slot: Slot,
-    watch: DeadlineWatch,
+    kind: DeadlineKind,
 ) -> Option<ErrorCode> {
-    match watch {
-        DeadlineWatch::Body | DeadlineWatch::Head => {
+    match kind {
+        DeadlineKind::Body | DeadlineKind::Head => {
             multiplexed_requests::content_stalled(app, core, slot);
             heads_stalled(app, core, slot);
         }
-        DeadlineWatch::Quiet => core.http3(slot).0.quic.ping(),
+        DeadlineKind::Quiet => core.http3(slot).0.quic.ping(),
         // A client that is late with dropped content is asked to stop, as after each event.
-        DeadlineWatch::Discard => {}
-        DeadlineWatch::Window => {
+        DeadlineKind::Discard => {}
+        DeadlineKind::Window => {
             app.flooded(core.address(slot));
             return Some(ErrorCode::ExcessiveLoad);
         }

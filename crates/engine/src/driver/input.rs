@@ -43,7 +43,7 @@ fn keep<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) ->
 #[cold]
 fn overflow<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     let conn = core.conns.get(slot);
-    if let Protocol::Preface | Protocol::Http1(Http1::Head { .. }) = conn.protocol {
+    if let Protocol::Undetected | Protocol::Http1(Http1::Head { .. }) = conn.protocol {
         let kept = std::mem::take(&mut conn.link.input);
         http1::send_page(app, core, slot, 503, &glance(kept.unused()));
         core.conns.get(slot).link.input = kept;
@@ -74,12 +74,12 @@ fn drive<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -
             Protocol::Http1(Http1::Head { .. }) if rest.is_empty() => return at,
             Protocol::Http1(Http1::Head { .. }) => http1::request(app, core, slot, rest),
             Protocol::Http1(_) => http1::content(app, core, slot, rest),
-            Protocol::Preface => {
+            Protocol::Undetected => {
                 protocol_detection::look(app, core, slot, rest);
                 0
             }
             Protocol::Multiplexed(Multiplexed::Http2(_)) => http2::drive(app, core, slot, rest),
-            Protocol::Raw(_) => byte_streams::input(app, core, slot, rest),
+            Protocol::ByteStream(_) => byte_streams::input(app, core, slot, rest),
             Protocol::Linger(_) => {
                 core.drop_input(slot, rest.len());
                 return input.len();

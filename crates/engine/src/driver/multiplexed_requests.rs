@@ -91,8 +91,8 @@ fn open(core: &mut WorkerCore, slot: Slot, id: u32, begin: impl FnOnce(&mut Mult
     let last_allowed = core.settings.requests_per_connection;
     let conn = core.conns.get(slot);
     conn.link.received();
-    conn.begins_one();
-    let is_last = last_allowed.is_some_and(|last| conn.begun >= last);
+    conn.count_exchange();
+    let is_last = last_allowed.is_some_and(|last| conn.exchanges_begun >= last);
     let Some(stream) = find_stream(core, slot, id) else {
         unreachable!("a stream whose head has been read is open")
     };
@@ -169,7 +169,7 @@ pub(crate) fn content<A: App>(
     end: bool,
 ) {
     core.conns.get(slot).link.received();
-    core.content_bytes += bytes.len();
+    core.consumed_content_bytes += bytes.len();
     let now_ms = core.now.monotonic_ms;
     let Some(stream) = find_stream(core, slot, id) else { return };
     stream.waits_since_ms = now_ms;
@@ -504,14 +504,14 @@ pub(crate) fn deadline<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) -
     }
     let now_ms = core.now.monotonic_ms;
     notify_each(app, core, slot, |stream, _| {
-        let is_due = stream.asked_ms > 0 && stream.asked_ms <= now_ms;
+        let is_due = stream.app_deadline_ms > 0 && stream.app_deadline_ms <= now_ms;
         if is_due {
-            stream.asked_ms = 0;
+            stream.app_deadline_ms = 0;
         }
         is_due.then_some(Notice::Deadline)
     });
     let (multiplexed, link, _) = core.multiplexed(slot);
-    link.asked_ms = multiplexed.asked_ms();
+    link.app_deadline_ms = multiplexed.app_deadline_ms();
     true
 }
 

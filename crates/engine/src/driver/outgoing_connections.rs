@@ -21,7 +21,7 @@ pub(crate) fn begin<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     else {
         unreachable!("a connection is opened once")
     };
-    conn.protocol = Protocol::Raw(connecting.stream);
+    conn.protocol = Protocol::ByteStream(connecting.stream);
     byte_streams::open(app, core, slot);
 }
 
@@ -81,14 +81,14 @@ impl<B: Backend, A: App> Worker<B, A> {
             let slot = self.core.dirty[at];
             let conn = self.core.conns.get(slot);
             // A slot that was given back meanwhile is not marked.
-            if !conn.live || !std::mem::take(&mut conn.link.dirty) {
+            if !conn.in_use || !std::mem::take(&mut conn.link.dirty) {
                 continue;
             }
             let Self { app, core, .. } = self;
             match &core.conns.get(slot).protocol {
                 Protocol::Http1(_) => http1::after_event(app, core, slot),
                 Protocol::Multiplexed(_) => multiplexed_requests::after_events(app, core, slot),
-                Protocol::Raw(_) => byte_streams::after_event(core, slot),
+                Protocol::ByteStream(_) => byte_streams::after_event(core, slot),
                 _ => {}
             }
             self.settle(slot);
@@ -128,7 +128,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn settle_connecting(&mut self, slot: Slot) {
         match self.core.conns.get(slot).link.cut {
             Some(why) => self.cut(slot, why),
-            None => self.core.watch(slot),
+            None => self.core.set_deadline(slot),
         }
     }
 
@@ -136,7 +136,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// left.
     #[inline]
     pub(crate) fn finish_stream(&mut self, slot: Slot) {
-        let Protocol::Raw(stream) = &mut self.core.conns.get(slot).protocol else { return };
+        let Protocol::ByteStream(stream) = &mut self.core.conns.get(slot).protocol else { return };
         if std::mem::take(&mut stream.owes_finish) {
             self.backend.finish(slot);
         }

@@ -8,7 +8,7 @@ use super::{byte_streams, http1};
 use crate::app::App;
 use crate::backend::Slot;
 use crate::connection::Protocol;
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::http1::Http1;
 use crate::settings::{Protocol as Spoken, Protocols};
 use crate::tls::Inside;
@@ -31,10 +31,10 @@ pub(crate) fn begin<A: App>(
         Spoken::Http(Protocols { http1: false, .. }) => {
             core.begin_http2(slot, app.takes_extended_connect());
         }
-        Spoken::Http(_) => conn.protocol = Protocol::Preface,
-        Spoken::Raw => {
+        Spoken::Http(_) => conn.protocol = Protocol::Undetected,
+        Spoken::ByteStream => {
             let first_byte_ms =
-                core.settings.stream_timeout_ms(conn.side, DeadlineWatch::FirstByte);
+                core.settings.stream_timeout_ms(conn.direction, DeadlineKind::FirstByte);
             let stream = conn.begin_stream();
             stream.awaits_first_byte = first_byte_ms.is_some() && !stream.owes_end;
             byte_streams::open(app, core, slot);

@@ -76,7 +76,7 @@ fn begin<A: App>(
     }
     let conn = core.conns.get(slot);
     conn.peer = peer;
-    conn.proxy = Some(Box::new(socket_peer));
+    conn.proxy_peer = Some(Box::new(socket_peer));
     conn.protocol = Protocol::Handshake;
     if core.listener(slot).tls.is_none() {
         protocol_detection::begin(app, core, slot, None);

@@ -7,7 +7,7 @@ use super::{http1, http2, http3, multiplexed_requests};
 use crate::app::App;
 use crate::backend::{Backend, Slot};
 use crate::connection::Protocol;
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::end_reason::Gone;
 use crate::linger::Remaining;
 use crate::outgoing_connect::NotConnected;
@@ -22,8 +22,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         if conn.is_closing() {
             return;
         }
-        if conn.link.asked_ms > 0 && conn.link.asked_ms <= now {
-            return self.asked_deadline(slot);
+        if conn.link.app_deadline_ms > 0 && conn.link.app_deadline_ms <= now {
+            return self.app_deadline(slot);
         }
         if conn.link.deadline.at_ms() > now {
             // The application had an earlier deadline and has cancelled it.
@@ -32,51 +32,51 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             return;
         }
-        let watch = conn.link.deadline.pause();
+        let kind = conn.link.deadline.pause();
         // Over HTTP/2 a client goes on sending while it reads. If it sends to a closed connection,
         // it loses the data that the kernel still has for it.
         let speaks = matches!(&conn.protocol, Protocol::Linger(linger) if linger.was_http2);
-        if watch == DeadlineWatch::Linger && speaks && self.has_moved_on(slot) {
+        if kind == DeadlineKind::Linger && speaks && self.has_moved_on(slot) {
             return self.settle(slot);
         }
         let conn = self.core.conns.get(slot);
-        match watch {
-            DeadlineWatch::Nothing => {}
+        match kind {
+            DeadlineKind::Nothing => {}
             _ if conn.http3().is_some() => {
                 let Self { app, core, .. } = self;
-                if let Some(code) = http3::stalled(app, core, slot, watch) {
+                if let Some(code) = http3::stalled(app, core, slot, kind) {
                     return self.close_quic(slot, Gone::Stalled, code);
                 }
             }
-            DeadlineWatch::Quiet => {}
-            DeadlineWatch::Last | DeadlineWatch::Window => {
-                http2::stalled(&mut self.app, &mut self.core, slot, watch);
+            DeadlineKind::Quiet => {}
+            DeadlineKind::Last | DeadlineKind::Window => {
+                http2::stalled(&mut self.app, &mut self.core, slot, kind);
             }
-            DeadlineWatch::Idle | DeadlineWatch::Head | DeadlineWatch::Body
+            DeadlineKind::Idle | DeadlineKind::Head | DeadlineKind::Body
                 if conn.http2().is_some() =>
             {
-                http2::stalled(&mut self.app, &mut self.core, slot, watch);
+                http2::stalled(&mut self.app, &mut self.core, slot, kind);
             }
-            DeadlineWatch::Connect => {
+            DeadlineKind::Connect => {
                 return self.cut(slot, Gone::NotConnected(NotConnected::TimedOut));
             }
-            DeadlineWatch::Handshake
-            | DeadlineWatch::Idle
-            | DeadlineWatch::Linger
-            | DeadlineWatch::FirstByte => {
+            DeadlineKind::Handshake
+            | DeadlineKind::Idle
+            | DeadlineKind::Linger
+            | DeadlineKind::FirstByte => {
                 return self.cut(slot, Gone::Stalled);
             }
-            DeadlineWatch::StreamIdle => return self.cut(slot, Gone::Idle),
-            DeadlineWatch::Head if conn.link.input.is_empty() => {
+            DeadlineKind::StreamIdle => return self.cut(slot, Gone::Idle),
+            DeadlineKind::Head if conn.link.input.is_empty() => {
                 return self.cut(slot, Gone::Stalled);
             }
-            DeadlineWatch::Head => self.refuse_late(slot),
+            DeadlineKind::Head => self.refuse_late(slot),
             // The client may still want to see the response.
-            DeadlineWatch::Discard => self.core.end(slot, Remaining::Content),
-            DeadlineWatch::Body => {
+            DeadlineKind::Discard => self.core.end(slot, Remaining::Content),
+            DeadlineKind::Body => {
                 http1::content_refused(&mut self.app, &mut self.core, slot, Refusal::Timeout);
             }
-            DeadlineWatch::Send => {
+            DeadlineKind::Send => {
                 if !self.has_moved_on(slot) {
                     return self.cut(slot, Gone::Stalled);
                 }
@@ -86,10 +86,10 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 
     /// Handles the deadline that the application has set.
-    fn asked_deadline(&mut self, slot: Slot) {
+    fn app_deadline(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
-        conn.link.asked_ms = 0;
-        if let Protocol::Raw(stream) = &mut conn.protocol {
+        conn.link.app_deadline_ms = 0;
+        if let Protocol::ByteStream(stream) = &mut conn.protocol {
             stream.progress = self.backend.progress(slot).unwrap_or(0) as u32;
         }
         if conn.link.deadline.at_ms() < u64::MAX {

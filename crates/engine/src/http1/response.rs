@@ -133,7 +133,7 @@ fn connection_fields(open: &OpenExchange, sink: &Sink<'_>) -> ConnectionFields {
     if !open.state.http10 {
         return ConnectionFields::Stay;
     }
-    let left = |max: u32| max.saturating_sub(sink.begun);
+    let left = |max: u32| max.saturating_sub(sink.exchanges_begun);
     let max_requests = sink.settings.requests_per_connection.map(left);
     let timeout_seconds = (sink.settings.idle_ms / 1000) as u32;
     ConnectionFields::KeepAlive { timeout_seconds, max_requests }

@@ -2,7 +2,7 @@
 //! as far as the windows and the connection's queue have room (RFC 9113 §6.9, RFC 9218 §10).
 
 use super::Http2;
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::end_reason::Gone;
 use crate::exchange::state::ExchangeStage;
 use crate::limits::FRAMED_MAX_BYTES;
@@ -25,7 +25,7 @@ impl Http2 {
                 return true;
             }
             moved = true;
-            link.deadline.is_over(DeadlineWatch::Window);
+            link.deadline.end(DeadlineKind::Window);
             self.finish(id, link, buffers);
         }
     }

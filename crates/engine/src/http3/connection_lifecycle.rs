@@ -6,7 +6,7 @@ use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{Dir, StreamId};
 
 use super::{Http3, var_int};
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::transport_link::TransportLink;
 use crate::worker_buffers::Buffers;
 
@@ -41,10 +41,10 @@ impl Http3 {
 
     /// Restarts a deadline if its condition has made progress. A window is found shut as soon as
     /// QUIC has taken all it can, and that leaves little by little.
-    pub(crate) fn watch_anew(&self, link: &mut TransportLink) {
-        let watch = link.deadline.watch();
-        let is_watched = matches!(watch, DeadlineWatch::Window | DeadlineWatch::Last);
-        if is_watched && self.progress(watch) != link.progress {
+    pub(crate) fn restart_deadline_after_progress(&self, link: &mut TransportLink) {
+        let kind = link.deadline.kind();
+        let is_watched = matches!(kind, DeadlineKind::Window | DeadlineKind::Last);
+        if is_watched && self.progress(kind) != link.progress {
             link.deadline.pause();
         }
     }

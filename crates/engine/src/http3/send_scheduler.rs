@@ -7,7 +7,7 @@ use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{Connection, WriteError};
 
 use super::{Http3, Open};
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::end_reason::Gone;
 use crate::exchange::state::ExchangeStage;
 use crate::file_mapping::Mappings;
@@ -73,7 +73,7 @@ impl Http3 {
             }
         }
         if self.queued_bytes < before {
-            link.deadline.is_over(DeadlineWatch::Window);
+            link.deadline.end(DeadlineKind::Window);
         }
         lost
     }

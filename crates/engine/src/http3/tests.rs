@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::app::Event;
 use crate::backend::Slot;
 use crate::backend::epoll::Epoll;
+use crate::byte_stream_handle::ByteStreamHandle;
 use crate::connection_actions::Connections;
 use crate::drain_state::WorkerEnding;
 use crate::end_reason::Gone;
@@ -28,7 +29,6 @@ use crate::quic::config::{QuicConfig, QuicKeys};
 use crate::quic::congestion::CongestionControl;
 use crate::quic::made_settings;
 use crate::quic::worker_endpoints::EndpointPlan;
-use crate::raw_stream::RawStream;
 use crate::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use crate::worker::{SharedByWorkers, Worker};
 
@@ -88,7 +88,12 @@ impl App for Responses {
         }
     }
 
-    fn raw(&mut self, _: crate::app::RawEvent<'_>, _: &mut RawStream<'_>) {}
+    fn byte_stream_event(
+        &mut self,
+        _: crate::app::ByteStreamEvent<'_>,
+        _: &mut ByteStreamHandle<'_>,
+    ) {
+    }
 
     fn pass(&mut self, _: &mut Connections<'_>) {}
 
@@ -154,9 +159,9 @@ impl Pair {
         sender.finish().expect("open");
         // The client neither reads the response nor stops it.
         std::mem::forget(receiver);
-        let slot = pair.worker.core.conns.next_live(0).expect("a connection");
+        let slot = pair.worker.core.conns.next_in_use(0).expect("a connection");
         let mut left = TURNS_MAX;
-        while pair.worker.core.conns.get(slot).link.deadline.watch() != DeadlineWatch::Window {
+        while pair.worker.core.conns.get(slot).link.deadline.kind() != DeadlineKind::Window {
             left = left.checked_sub(1).expect("in time");
             pair.turn();
             pair.worker.pass().expect("a pass");
@@ -166,9 +171,9 @@ impl Pair {
 
     /// Runs turns until the only connection waits for the rest of a head.
     fn awaits_head(&mut self) -> Slot {
-        let slot = self.worker.core.conns.next_live(0).expect("a connection");
+        let slot = self.worker.core.conns.next_in_use(0).expect("a connection");
         let mut left = TURNS_MAX;
-        while self.worker.core.conns.get(slot).link.deadline.watch() != DeadlineWatch::Head {
+        while self.worker.core.conns.get(slot).link.deadline.kind() != DeadlineKind::Head {
             left = left.checked_sub(1).expect("in time");
             self.turn();
         }
@@ -198,20 +203,20 @@ impl Pair {
 
     /// Restarts the deadline now. However busy the machine is, nothing is sent between this call
     /// and the next step of the test.
-    fn begin_watch(&mut self, slot: Slot, watch: DeadlineWatch, patience_ms: u64) {
+    fn start_deadline(&mut self, slot: Slot, kind: DeadlineKind, timeout_ms: u64) {
         let core = &mut self.worker.core;
         core.conns.get(slot).link.deadline.pause();
-        core.watch(slot);
+        core.set_deadline(slot);
         let deadline = core.conns.get(slot).link.deadline;
-        assert_eq!(deadline.watch(), watch);
-        assert_eq!(deadline.at_ms(), core.now.monotonic_ms + patience_ms);
+        assert_eq!(deadline.kind(), kind);
+        assert_eq!(deadline.at_ms(), core.now.monotonic_ms + timeout_ms);
     }
 
     /// Begins to stop the server, which sends GOAWAY to the client.
     fn stop(&mut self, slot: Slot) {
         self.worker.core.ending = WorkerEnding::Finishing { newcomers_until_ms: u64::MAX };
         self.worker.core.go_away(slot);
-        self.begin_watch(slot, DeadlineWatch::Last, LAST_MS);
+        self.start_deadline(slot, DeadlineKind::Last, LAST_MS);
         self.worker.settle(slot);
     }
 
@@ -263,7 +268,7 @@ fn client_config(root: Vec<u8>, window_bytes: u32) -> ClientConfig {
 fn a_window_that_stays_shut_is_excessive_load() {
     const EXCESSIVE_LOAD: u32 = 0x107;
     let (mut pair, connection, slot) = Pair::answering(SHUT);
-    pair.begin_watch(slot, DeadlineWatch::Window, WINDOW_STALL_MS);
+    pair.start_deadline(slot, DeadlineKind::Window, WINDOW_STALL_MS);
     assert!(!pair.outlasts_deadline(slot), "nothing has left");
     match pair.turns(connection.closed()) {
         ConnectionError::ApplicationClosed(close) => {
@@ -279,7 +284,7 @@ fn a_window_that_stays_shut_is_excessive_load() {
 #[test]
 fn frames_that_leave_behind_a_shut_window_give_more_time() {
     let (mut pair, _connection, slot) = Pair::answering(SHUT);
-    pair.begin_watch(slot, DeadlineWatch::Window, WINDOW_STALL_MS);
+    pair.start_deadline(slot, DeadlineKind::Window, WINDOW_STALL_MS);
     pair.time_passes(slot);
     let before_ms = pair.deadline_ms(slot);
     // GOAWAY is a frame that needs no window of a request.
@@ -387,11 +392,11 @@ fn a_response_ends_though_the_rest_of_its_request_is_abandoned() {
 fn who_shakes_hands_as_the_server_begins_to_stop_is_served() {
     let (mut pair, connecting) = Pair::connecting(OPEN);
     let mut left = TURNS_MAX;
-    while pair.worker.core.conns.next_live(0).is_none() {
+    while pair.worker.core.conns.next_in_use(0).is_none() {
         left = left.checked_sub(1).expect("in time");
         pair.turn();
     }
-    let slot = pair.worker.core.conns.next_live(0).expect("a connection");
+    let slot = pair.worker.core.conns.next_in_use(0).expect("a connection");
     let http3 = pair.worker.core.conns.get(slot).http3().expect("a connection");
     assert!(http3.quic.is_handshaking());
     pair.worker.drain();
@@ -436,7 +441,7 @@ fn no_deadline_runs_while_the_window_of_a_request_is_closed() {
         sender.write_all(&request).await.expect("written");
         sender.finish().expect("open");
     });
-    let slot = pair.worker.core.conns.next_live(0).expect("a connection");
+    let slot = pair.worker.core.conns.next_in_use(0).expect("a connection");
     let mut left = TURNS_MAX;
     loop {
         let http3 = pair.worker.core.conns.get(slot).http3().expect("a connection");
@@ -448,7 +453,7 @@ fn no_deadline_runs_while_the_window_of_a_request_is_closed() {
     }
     for _ in 0..4 {
         let deadline = pair.worker.core.conns.get(slot).link.deadline;
-        assert_eq!(deadline.watch(), DeadlineWatch::Quiet);
+        assert_eq!(deadline.kind(), DeadlineKind::Quiet);
         assert!(pair.outlasts_deadline(slot), "nothing but a PING is due");
         pair.turn();
     }

@@ -23,7 +23,7 @@ pub(crate) struct MultiplexedStream {
     /// Whether the application was informed that the request's content is complete.
     pub(crate) told_end: bool,
     /// The deadline that the application has set, in milliseconds; 0 is none.
-    pub(crate) asked_ms: u64,
+    pub(crate) app_deadline_ms: u64,
     /// The number with which the application wants to be informed of the end of the exchange
     /// ([`Exchange::notify_end`](crate::exchange::Exchange::notify_end)).
     pub(crate) end_number: Option<NonZeroU32>,
@@ -59,7 +59,7 @@ impl Default for MultiplexedStream {
             head_bytes: 0,
             given_up: None,
             told_end: false,
-            asked_ms: 0,
+            app_deadline_ms: 0,
             end_number: None,
             output: NO_OUTPUT,
             trailers: None,
@@ -161,7 +161,7 @@ impl MultiplexedStream {
         self.state = state;
         self.given_up = None;
         self.told_end = false;
-        self.asked_ms = 0;
+        self.app_deadline_ms = 0;
         self.ended = false;
         self.announced_bytes = None;
         self.came_bytes = 0;

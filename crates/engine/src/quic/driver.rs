@@ -11,7 +11,7 @@ use super::endpoint::{Datagram, Received, SendProgress};
 use crate::app::App;
 use crate::backend::{Backend, Slot};
 use crate::connection::Protocol;
-use crate::connection_side::ConnectionSide;
+use crate::connection_direction::ConnectionDirection;
 use crate::drain_state::WorkerEnding;
 use crate::driver::{self, multiplexed_requests};
 use crate::end_reason::Gone;
@@ -198,7 +198,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.put_unused_permit_back();
             return quic.endpoints[endpoint].refuse(incoming);
         }
-        let slot = self.core.conns.open(false, ConnectionSide::accepted(listener), Some(peer));
+        let slot = self.core.conns.open(false, ConnectionDirection::incoming(listener), Some(peer));
         let Some((handle, connection)) =
             quic.endpoints[endpoint].accept(incoming, slot, self.core.instant)
         else {
@@ -307,8 +307,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.quic_over(slot);
         } else if !self.core.conns.get(slot).is_closing() {
             let (http3, link, _) = self.core.http3(slot);
-            http3.watch_anew(link);
-            self.core.watch(slot);
+            http3.restart_deadline_after_progress(link);
+            self.core.set_deadline(slot);
         }
     }
 
@@ -320,7 +320,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             return conn.link.cut;
         }
         // Clients that have sent no request yet have a moment to do so.
-        let may_rest = is_finishing && conn.begun > 0;
+        let may_rest = is_finishing && conn.exchanges_begun > 0;
         let (http3, ..) = self.core.http3(slot);
         let rests = if may_rest { http3.is_idle() } else { http3.is_done() };
         rests.then_some(Gone::Stopping)

@@ -16,15 +16,15 @@ use super::config::{QuicConfig, QuicKeys};
 use super::congestion::CongestionControl;
 use super::made_settings;
 use super::worker_endpoints::EndpointPlan;
-use crate::app::{App, Event, RawEvent};
+use crate::app::{App, ByteStreamEvent, Event};
 use crate::backend::Slot;
 use crate::backend::epoll::Epoll;
+use crate::byte_stream_handle::ByteStreamHandle;
 use crate::connection_actions::Connections;
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::exchange::Exchange;
 use crate::limits::{HANDSHAKE_TIMEOUT_MS, TICK_MS};
 use crate::listener::{bind_udp, local_address};
-use crate::raw_stream::RawStream;
 use crate::settings::WorkerSettings;
 use crate::worker::{SharedByWorkers, Worker};
 
@@ -37,7 +37,7 @@ struct Unasked;
 impl App for Unasked {
     fn exchange(&mut self, _: Event<'_>, _: &mut Exchange<'_>) {}
 
-    fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
+    fn byte_stream_event(&mut self, _: ByteStreamEvent<'_>, _: &mut ByteStreamHandle<'_>) {}
 
     fn pass(&mut self, _: &mut Connections<'_>) {}
 
@@ -99,11 +99,11 @@ fn a_handshake_that_stands_still_ends_in_time() {
     let found: Option<Slot> = (0..TURNS_MAX).find_map(|_| {
         runtime.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
         worker.pass().expect("a pass");
-        worker.core.conns.next_live(0)
+        worker.core.conns.next_in_use(0)
     });
     let slot = found.expect("a connection");
     let until_ms = worker.core.now.monotonic_ms + HANDSHAKE_TIMEOUT_MS;
-    assert_eq!(worker.core.conns.get(slot).link.deadline.watch(), DeadlineWatch::Handshake);
+    assert_eq!(worker.core.conns.get(slot).link.deadline.kind(), DeadlineKind::Handshake);
     expire(&mut worker, until_ms - 1);
     assert!(!worker.core.conns.get(slot).is_closing(), "it is in time");
     // Deadlines are checked once per tick.

@@ -5,12 +5,12 @@ use std::io::Write;
 use std::sync::Arc;
 
 use pinion_engine::Poster;
-use pinion_engine::app::{App, Event, Message, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Message};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::Address;
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_http::prepared_response::{Prepared, PreparedBody};
@@ -64,7 +64,7 @@ impl App for Clerk {
         }
     }
 
-    fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
+    fn byte_stream_event(&mut self, _: ByteStreamEvent<'_>, _: &mut ByteStreamHandle<'_>) {}
 
     fn posted(&mut self, message: Message, _: &mut Connections<'_>) {
         let from = *message.downcast_ref::<Address>().expect("an address");

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pinion_engine::Poster;
-use pinion_engine::app::{App, Event, Gone, Message, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Gone, Message};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{Exchange, Slice};
 use pinion_engine::exchange_address::Address;
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{
     ListenerSettings, Protocol, Protocols, StreamTimeouts, WorkerSettings,
@@ -42,21 +42,21 @@ impl App for Tunnels {
         }
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         match event {
-            RawEvent::Open => {
+            ByteStreamEvent::Open => {
                 self.streams.push(stream.address());
                 stream.want(u64::MAX);
                 let _ = self.opened.send(());
             }
-            RawEvent::Bytes(bytes) => {
+            ByteStreamEvent::Bytes(bytes) => {
                 stream.write(Slice::Copied(bytes));
             }
-            RawEvent::End => {
+            ByteStreamEvent::End => {
                 stream.write(Slice::Copied(b" behind the end"));
                 stream.finish();
             }
-            RawEvent::Gone(why) => {
+            ByteStreamEvent::Gone(why) => {
                 let _ = self.gone.send(why);
             }
             _ => {}
@@ -115,9 +115,9 @@ fn a_stream_that_waits_too_long_is_cut_and_its_application_hears_why() {
     let (first, idle) = (Some(50), Some(150));
     for io in [Io::Epoll, Io::Uring] {
         for (protocol, sent, first_byte_ms, why) in [
-            (Protocol::Raw, &b""[..], first, Gone::Stalled),
-            (Protocol::Raw, b"first", first, Gone::Idle),
-            (Protocol::Raw, b"", None, Gone::Idle),
+            (Protocol::ByteStream, &b""[..], first, Gone::Stalled),
+            (Protocol::ByteStream, b"first", first, Gone::Idle),
+            (Protocol::ByteStream, b"", None, Gone::Idle),
             (HTTP, b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", first, Gone::Idle),
         ] {
             let streams = StreamTimeouts { first_byte_ms, idle_ms: idle };
@@ -191,7 +191,7 @@ fn a_request_with_content_is_not_taken_over() {
 #[test]
 fn a_broadcast_reaches_the_streams_of_all_workers() {
     for io in [Io::Epoll, Io::Uring] {
-        let served = Served::start(io, Protocol::Raw, StreamTimeouts::default(), 2);
+        let served = Served::start(io, Protocol::ByteStream, StreamTimeouts::default(), 2);
         let mut streams: Vec<TcpStream> = (0..AUDIENCE).map(|_| connect(served.at)).collect();
         for _ in 0..AUDIENCE {
             served.opened.recv_timeout(Duration::from_secs(10)).expect("each is open");
@@ -214,7 +214,7 @@ fn a_broadcast_reaches_the_streams_of_all_workers() {
 fn a_slow_reader_is_cut_and_the_others_are_not_harmed() {
     const MESSAGES: usize = 2000;
     for io in [Io::Epoll, Io::Uring] {
-        let served = Served::start(io, Protocol::Raw, StreamTimeouts::default(), 1);
+        let served = Served::start(io, Protocol::ByteStream, StreamTimeouts::default(), 1);
         let (slow, mut reader) = (connect(served.at), connect(served.at));
         for _ in 0..2 {
             served.opened.recv_timeout(Duration::from_secs(10)).expect("each is open");

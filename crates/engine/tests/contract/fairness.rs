@@ -6,12 +6,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pinion_engine::app::{App, Event, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::limits::{CONTENT_TURN_BYTES, INPUT_TURN_BYTES};
 use pinion_engine::listener::{Listener, QuicListener, bind_tcp, local_address};
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 
@@ -74,10 +74,10 @@ impl App for Reader {
         }
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         match event {
-            RawEvent::Open => stream.want(u64::MAX),
-            RawEvent::Bytes(bytes) => self.tell(bytes[0], bytes.len()),
+            ByteStreamEvent::Open => stream.want(u64::MAX),
+            ByteStreamEvent::Bytes(bytes) => self.tell(bytes[0], bytes.len()),
             _ => {}
         }
     }
@@ -123,7 +123,7 @@ fn before_others(io: Io, protocol: Protocol, word: fn(u8) -> Vec<u8>) -> usize {
 #[test]
 fn streams_leave_a_turn_to_others() {
     for io in [Io::Epoll, Io::Uring] {
-        let bytes = before_others(io, Protocol::Raw, |letter| vec![letter]);
+        let bytes = before_others(io, Protocol::ByteStream, |letter| vec![letter]);
         assert!(bytes <= FLOODS * CONTENT_TURN_BYTES, "{bytes} bytes over {io:?}");
     }
 }

@@ -370,7 +370,7 @@ fn a_client_that_comes_during_a_panic_is_answered_or_closed_and_never_forgotten(
 }
 
 #[test]
-fn an_upgraded_connection_and_a_raw_listener_are_byte_streams() {
+fn upgraded_connections_and_those_of_a_byte_stream_listener_are_byte_streams() {
     on_both(|server| {
         let mut upgraded = server.connect();
         upgraded.write_all(b"GET /upgrade HTTP/1.1\r\nHost: a\r\n\r\nfirst").unwrap();

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use pinion_engine::app::{App, Event, Gone, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Gone};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::exchange_address::Address;
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
 use pinion_engine::outgoing_connect::{Connect, ConnectError, ConnectTls, RemoteAddress};
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_http::prepared_response::{Prepared, PreparedBody};
@@ -56,7 +56,7 @@ fn respond(exchange: &mut Exchange<'_>, text: &str) {
 
 impl Relay {
     /// Responds to the exchange that waits for a stream.
-    fn finish(&mut self, stream: &mut RawStream<'_>, text: impl FnOnce(usize) -> String) {
+    fn finish(&mut self, stream: &mut ByteStreamHandle<'_>, text: impl FnOnce(usize) -> String) {
         let (exchange, bytes) = self.waiting.remove(&stream.address()).expect("it waits");
         let text = text(bytes);
         let mut connections = stream.connections();
@@ -91,26 +91,26 @@ impl App for Relay {
         }
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         assert_eq!(stream.tag(), Some(7));
         match event {
-            RawEvent::Open => {
+            ByteStreamEvent::Open => {
                 stream.want(u64::MAX);
                 stream.write(Slice::Copied(&vec![b'x'; REQUEST_BYTES - EARLY_BYTES]));
                 stream.finish();
             }
-            RawEvent::Bytes(bytes) => {
+            ByteStreamEvent::Bytes(bytes) => {
                 self.waiting.get_mut(&stream.address()).expect("it waits").1 += bytes.len();
             }
-            RawEvent::End => {
+            ByteStreamEvent::End => {
                 self.finish(stream, |bytes| format!("{bytes} bytes"));
                 stream.close();
             }
-            RawEvent::Gone(Gone::NotConnected(why)) => {
+            ByteStreamEvent::Gone(Gone::NotConnected(why)) => {
                 let error = stream.tls_error().map(|error| format!(": {error}"));
                 self.finish(stream, |_| format!("{why}{}", error.unwrap_or_default()));
             }
-            RawEvent::Gone(why) => self.finish(stream, |_| format!("gone: {why:?}")),
+            ByteStreamEvent::Gone(why) => self.finish(stream, |_| format!("gone: {why:?}")),
             _ => {}
         }
     }

@@ -6,11 +6,11 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use pinion_engine::app::{App, Event, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::listener::{Listener, bind_tcp, bind_unix, local_address};
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::server::{Io, Kit, RunningServer};
 use pinion_engine::settings::{
     ListenerSettings, Protocol, Protocols, ProxySources, WorkerSettings,
@@ -42,7 +42,7 @@ impl App for Addresses {
         exchange.prepared(&Prepared { body, content_length, ..Prepared::empty(200) }, None);
     }
 
-    fn raw(&mut self, _: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(&mut self, _: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         stream.close();
     }
 

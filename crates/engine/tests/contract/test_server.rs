@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pinion_engine::Poster;
-use pinion_engine::app::{App, Event, Gone, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Gone};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::exchange_address::Address;
 use pinion_engine::file_mapping::{Mapping, MappingId};
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::response_compression::choose;
 use pinion_engine::server::{Control, Io, Kit, RunningServer};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
@@ -367,44 +367,44 @@ impl App for Handlers {
         }
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         match event {
-            RawEvent::Open => stream.want(1 << 20),
-            RawEvent::Bytes(b"post") => {
+            ByteStreamEvent::Open => stream.want(1 << 20),
+            ByteStreamEvent::Bytes(b"post") => {
                 let (poster, address) = (self.poster.clone(), stream.address());
                 std::thread::spawn(move || poster.post(address, Box::new("from a thread\n")));
             }
-            RawEvent::Bytes(b"wait") => stream.wait(Some(30)),
-            RawEvent::Bytes(b"patience") => stream.wait(Some(u64::MAX)),
-            RawEvent::Bytes(b"abort") => {
+            ByteStreamEvent::Bytes(b"wait") => stream.wait(Some(30)),
+            ByteStreamEvent::Bytes(b"patience") => stream.wait(Some(u64::MAX)),
+            ByteStreamEvent::Bytes(b"abort") => {
                 stream.write(Slice::Copied(b"never"));
                 stream.abort();
             }
-            RawEvent::Bytes(bytes) => {
+            ByteStreamEvent::Bytes(bytes) => {
                 stream.write(Slice::Copied(bytes));
                 stream.want(bytes.len() as u64);
             }
-            RawEvent::End => stream.close(),
-            RawEvent::Gone(why) => {
+            ByteStreamEvent::End => stream.close(),
+            ByteStreamEvent::Gone(why) => {
                 let _ = self.gone.send(why);
             }
-            RawEvent::Posted(message) => {
+            ByteStreamEvent::Posted(message) => {
                 let text = message.downcast::<&'static str>().expect("what the test posted");
                 stream.write(Slice::Shared(text.as_bytes().to_vec().into()));
             }
-            RawEvent::Deadline => {
+            ByteStreamEvent::Deadline => {
                 stream.write(Slice::Mapped {
                     mapping: self.big_id.expect("taken up in the first pass"),
                     offset: 7,
                     bytes: 5,
                 });
             }
-            RawEvent::Stopping => {
+            ByteStreamEvent::Stopping => {
                 assert!(stream.is_stopping());
                 stream.write(Slice::Copied(b"bye\n"));
                 stream.close();
             }
-            RawEvent::Writable => {}
+            ByteStreamEvent::Writable => {}
         }
     }
 
@@ -475,8 +475,10 @@ impl TestServer {
         let (http_at, raw_at) = (address(&http), address(&raw));
         let listener =
             |socket, protocol| Listener { socket, settings: ListenerSettings::plain(protocol) };
-        let listeners =
-            vec![listener(http, Protocol::Http(Protocols::ALL)), listener(raw, Protocol::Raw)];
+        let listeners = vec![
+            listener(http, Protocol::Http(Protocols::ALL)),
+            listener(raw, Protocol::ByteStream),
+        ];
         let (endpoint, quic_at) = http3::listener(workers);
         let kit = Kit { listeners, quic: vec![endpoint], settings, workers, io };
         let (gone, gone_events) = std::sync::mpsc::channel();

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use pinion_engine::Poster;
-use pinion_engine::app::{App, Event, Message, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Message};
 use pinion_engine::backend::sim::{Connect, Faults, Network};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::Address;
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped_worker::{Holdings, Stepped};
 use pinion_http::prepared_response::{Prepared, PreparedBody};
@@ -108,7 +108,7 @@ impl App for Diary {
         exchange.prepared(&Prepared { body, ..Prepared::empty(200) }, None);
     }
 
-    fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
+    fn byte_stream_event(&mut self, _: ByteStreamEvent<'_>, _: &mut ByteStreamHandle<'_>) {}
 
     fn pass(&mut self, connections: &mut Connections<'_>) {
         let now = connections.now();

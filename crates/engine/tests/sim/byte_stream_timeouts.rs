@@ -2,13 +2,13 @@
 //! cause, and nothing of it is left.
 
 use bytes::Bytes;
-use pinion_engine::app::{App, Event, Gone, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Gone};
 use pinion_engine::backend::sim::{Connect, Faults, Network, Read};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{Exchange, Slice};
 use pinion_engine::exchange_address::Address;
 use pinion_engine::limits::TICK_MS;
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::settings::{
     ListenerSettings, Protocol, Protocols, StreamTimeouts, WorkerSettings,
 };
@@ -52,9 +52,9 @@ impl App for Patient {
         }
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         match event {
-            RawEvent::Open => {
+            ByteStreamEvent::Open => {
                 if self.story != Story::Unread {
                     stream.want(u64::MAX);
                 }
@@ -62,12 +62,12 @@ impl App for Patient {
                     stream.wait(Some(GAP_MS));
                 }
             }
-            RawEvent::Deadline if self.left > 0 => {
+            ByteStreamEvent::Deadline if self.left > 0 => {
                 self.left -= 1;
                 stream.write(Slice::Copied(b"x"));
                 stream.wait(Some(GAP_MS));
             }
-            RawEvent::Gone(why) => self.gone.push((why, stream.now().monotonic_ms)),
+            ByteStreamEvent::Gone(why) => self.gone.push((why, stream.now().monotonic_ms)),
             _ => {}
         }
     }
@@ -79,7 +79,7 @@ impl App for Patient {
 fn until_gone<const READINESS: bool>(story: Story, first_byte_ms: Option<u64>) -> (Gone, u64) {
     let protocol = match story {
         Story::TakenOver => Protocol::Http(Protocols::ALL),
-        _ => Protocol::Raw,
+        _ => Protocol::ByteStream,
     };
     let streams = StreamTimeouts { first_byte_ms, idle_ms: Some(IDLE_MS) };
     let settings = WorkerSettings {
@@ -168,13 +168,13 @@ impl App for Speaker {
         unreachable!("the listener speaks no HTTP")
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         match event {
-            RawEvent::Open => {
+            ByteStreamEvent::Open => {
                 stream.want(u64::MAX);
                 self.streams.push(stream.address());
             }
-            RawEvent::Gone(why) if !self.is_over => {
+            ByteStreamEvent::Gone(why) if !self.is_over => {
                 let address = stream.address();
                 self.streams.retain(|other| *other != address);
                 self.gone.push(why);
@@ -198,7 +198,7 @@ impl App for Speaker {
 /// Sends messages to this many streams, of which the first `slow` do not read.
 fn broadcasts<const READINESS: bool>(audience: usize, slow: usize, messages: usize) {
     let settings = WorkerSettings {
-        listeners: vec![ListenerSettings::plain(Protocol::Raw)],
+        listeners: vec![ListenerSettings::plain(Protocol::ByteStream)],
         connections: audience + 1,
         // Far less than a copy for each stream would need.
         buffer_bytes: 20_000_000,

@@ -5,14 +5,14 @@
 use std::io::Read;
 
 use pinion_engine::Poster;
-use pinion_engine::app::{App, Event, Gone, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Gone};
 use pinion_engine::backend::sim::{Client, Connect, Faults, Network};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{Exchange, Slice};
 use pinion_engine::exchange_address::Address;
 use pinion_engine::file_mapping::MappingId;
 use pinion_engine::limits::ENCODERS_MAX;
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::response_compression;
 use pinion_engine::stepped_worker::{Holdings, Stepped};
 use pinion_http::field::Field;
@@ -115,7 +115,7 @@ impl App for Player {
         }
     }
 
-    fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
+    fn byte_stream_event(&mut self, _: ByteStreamEvent<'_>, _: &mut ByteStreamHandle<'_>) {}
 
     fn pass(&mut self, connections: &mut Connections<'_>) {
         if self.mapping.is_none() {

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pinion_engine::Poster;
-use pinion_engine::app::{App, Event, Gone, Message, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Gone, Message};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::exchange_address::Address;
 use pinion_engine::file_mapping::{Mapping, MappingId};
 use pinion_engine::limits::MESSAGES_PER_PASS;
-use pinion_engine::raw_stream::RawStream;
 use pinion_http::error_page;
 use pinion_http::field::{Field, Fields};
 use pinion_http::prepared_response::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
@@ -469,31 +469,31 @@ impl App for Handlers {
         }
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         let key = key(stream.address());
-        if matches!(event, RawEvent::Open) {
+        if matches!(event, ByteStreamEvent::Open) {
             self.begins(key, stream.is_stopping());
         }
         assert!(self.jobs.contains_key(&key), "an event for {key:?}, which has no stream");
-        if !matches!(event, RawEvent::Gone(_)) {
+        if !matches!(event, ByteStreamEvent::Gone(_)) {
             stream.wait(Some(STREAM_PATIENCE_MS));
         }
         match event {
-            RawEvent::Open => stream.want(SIP_BYTES),
-            RawEvent::Bytes(bytes) => {
+            ByteStreamEvent::Open => stream.want(SIP_BYTES),
+            ByteStreamEvent::Bytes(bytes) => {
                 if stream.write(Slice::Copied(bytes)) == ContentRoom::Free {
                     stream.want(SIP_BYTES);
                 }
             }
-            RawEvent::End => {
+            ByteStreamEvent::End => {
                 stream.close();
                 self.done(key);
             }
-            RawEvent::Stopping => self.stopping(key, stream.is_stopping()),
-            RawEvent::Gone(why) => self.gone(key, why),
-            RawEvent::Writable => stream.want(SIP_BYTES),
-            RawEvent::Posted(message) => check_message(&message, stream.address()),
-            RawEvent::Deadline => {
+            ByteStreamEvent::Stopping => self.stopping(key, stream.is_stopping()),
+            ByteStreamEvent::Gone(why) => self.gone(key, why),
+            ByteStreamEvent::Writable => stream.want(SIP_BYTES),
+            ByteStreamEvent::Posted(message) => check_message(&message, stream.address()),
+            ByteStreamEvent::Deadline => {
                 stream.abort();
                 self.done(key);
             }

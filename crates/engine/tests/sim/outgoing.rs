@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pinion_engine::Poster;
-use pinion_engine::app::{App, Event, Gone, Message, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Gone, Message};
 use pinion_engine::backend::sim::{Client, Faults, Network, Random, Read};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::exchange_address::Address;
 use pinion_engine::outgoing_connect::{Connect, ConnectError, NotConnected, RemoteAddress};
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped_worker::{Holdings, Stepped};
 use rustix::io::Errno;
@@ -195,7 +195,7 @@ impl Dialler {
 
 impl Job {
     /// Sends the rest, as the output queue allows.
-    fn send(&mut self, stream: &mut RawStream<'_>) {
+    fn send(&mut self, stream: &mut ByteStreamHandle<'_>) {
         while self.sent < self.content.len() {
             let until = self.content.len().min(self.sent + 5_000);
             let room = stream.write(Slice::Copied(&self.content[self.sent..until]));
@@ -223,13 +223,13 @@ impl App for Dialler {
         exchange.abort();
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         let number = stream.tag().expect("the server has opened it");
         let job = self.jobs.get_mut(&number);
         let job = job.unwrap_or_else(|| panic!("an event behind the end of {number}"));
         assert_eq!(stream.address(), job.address);
         match event {
-            RawEvent::Open => {
+            ByteStreamEvent::Open => {
                 assert!(!std::mem::replace(&mut job.is_open, true), "{number} is open twice");
                 stream.wait(Some(STREAM_TIMEOUT_MS));
                 stream.want(7_000);
@@ -239,23 +239,23 @@ impl App for Dialler {
                     return self.end(number);
                 }
             }
-            RawEvent::Bytes(bytes) => {
+            ByteStreamEvent::Bytes(bytes) => {
                 assert!(job.is_open && !job.has_ended);
                 job.received.extend_from_slice(bytes);
                 stream.want(7_000);
             }
-            RawEvent::End => {
+            ByteStreamEvent::End => {
                 assert!(job.is_open && !std::mem::replace(&mut job.has_ended, true));
                 stream.close();
                 return self.end(number);
             }
-            RawEvent::Writable => job.send(stream),
-            RawEvent::Posted(_) | RawEvent::Stopping => {}
-            RawEvent::Deadline => {
+            ByteStreamEvent::Writable => job.send(stream),
+            ByteStreamEvent::Posted(_) | ByteStreamEvent::Stopping => {}
+            ByteStreamEvent::Deadline => {
                 stream.abort();
                 return self.end(number);
             }
-            RawEvent::Gone(why) => {
+            ByteStreamEvent::Gone(why) => {
                 let job = self.jobs.remove(&number).expect("looked up");
                 let Job { received, is_open: was_open, .. } = job;
                 return self.over(number, Outcome::Gone { why, received, was_open });

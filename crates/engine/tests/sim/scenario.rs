@@ -466,7 +466,7 @@ pub(crate) fn settings_of_listeners() -> WorkerSettings {
     WorkerSettings {
         listeners: vec![
             listener(Protocol::Http(Protocols { http1: true, http2: false })),
-            listener(Protocol::Raw),
+            listener(Protocol::ByteStream),
             listener(Protocol::Http(Protocols::ALL)),
             listener(Protocol::Http(Protocols::ALL)),
         ],

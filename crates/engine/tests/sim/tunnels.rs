@@ -5,11 +5,11 @@ mod client;
 
 use pinion_engine::app::{App, Event, Gone};
 use pinion_engine::backend::sim::{Faults, Network, Random};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
 use pinion_engine::limits::{IDLE_TIMEOUT_MS, TICK_MS, WINDOW_STALL_MS};
 use pinion_engine::quic::config::QuicConfig;
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_engine::stepped_worker::{Holdings, SimulatedQuic, Stepped};
 use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
@@ -127,7 +127,11 @@ impl App for Tunnels {
         }
     }
 
-    fn raw(&mut self, _: pinion_engine::app::RawEvent<'_>, _: &mut RawStream<'_>) {
+    fn byte_stream_event(
+        &mut self,
+        _: pinion_engine::app::ByteStreamEvent<'_>,
+        _: &mut ByteStreamHandle<'_>,
+    ) {
         unreachable!("nothing is upgraded")
     }
 

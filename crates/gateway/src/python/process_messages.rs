@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use pinion_engine::app::{Gone, RawEvent};
+use pinion_engine::app::{ByteStreamEvent, Gone};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::Address;
-use pinion_engine::raw_stream::RawStream;
 use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::frame_writer::{write_files, write_gone, write_room, write_take_back};
 use rustc_hash::FxHashMap;
@@ -25,17 +25,17 @@ use crate::proxy::Ended;
 impl Python {
     /// Handles an event on a connection to a process. `ended` is called for each request that this
     /// ends, with its exchange.
-    pub fn raw(
+    pub fn byte_stream_event(
         &mut self,
-        event: &RawEvent<'_>,
-        stream: &mut RawStream<'_>,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
         mut ended: impl FnMut(Ended, &mut Exchange<'_>),
     ) {
         let Some(tag) = stream.tag() else { return };
         let number = tag & !PYTHON_TAG;
         match event {
-            RawEvent::Open => stream.want(FRAME_PIECE_BYTES),
-            RawEvent::Bytes(bytes) => {
+            ByteStreamEvent::Open => stream.want(FRAME_PIECE_BYTES),
+            ByteStreamEvent::Bytes(bytes) => {
                 stream.want(bytes.len() as u64);
                 let mut connections = stream.connections();
                 if let Err(failure) = self.frames(number, bytes, &mut connections, &mut ended) {
@@ -43,19 +43,19 @@ impl Python {
                     self.lost(number, &failure, &mut stream.connections(), &mut ended);
                 }
             }
-            RawEvent::End => {
+            ByteStreamEvent::End => {
                 stream.abort();
                 let failure = PythonFailure::ProcessEnded;
                 self.lost(number, &failure, &mut stream.connections(), &mut ended);
             }
-            RawEvent::Gone(why) => {
+            ByteStreamEvent::Gone(why) => {
                 let failure = match why {
                     Gone::NotConnected(error) => PythonFailure::NotConnected(*error),
                     _ => PythonFailure::ProcessEnded,
                 };
                 self.lost(number, &failure, &mut stream.connections(), &mut ended);
             }
-            RawEvent::Writable => {
+            ByteStreamEvent::Writable => {
                 let Some(mut link) = self.links.remove(&number) else { return };
                 link.is_full = false;
                 self.give_held(&mut link, &mut stream.connections(), &mut ended);

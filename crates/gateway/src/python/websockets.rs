@@ -1,11 +1,11 @@
 //! The WebSockets of a worker: from the moment in which an application accepts one, its exchange is
 //! no request any more, but the client's side of an [`OpenWebSocket`].
 
-use pinion_engine::app::{Event, RawEvent};
+use pinion_engine::app::{ByteStreamEvent, Event};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::Address;
-use pinion_engine::raw_stream::RawStream;
 use pinion_http::field::Field;
 use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::response_head::HintFields;
@@ -171,11 +171,15 @@ impl Python {
 
     /// Handles an event on the connection of a client. Returns false if it is not that of a
     /// WebSocket.
-    pub fn raw_of_client(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) -> bool {
+    pub fn raw_of_client(
+        &mut self,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
+    ) -> bool {
         let address = stream.address();
         let client = ClientKey::Connection(address.slot, address.generation);
         let Some(key) = self.websockets.clients.get(&client).copied() else { return false };
-        if matches!(event, RawEvent::Stopping) {
+        if matches!(event, ByteStreamEvent::Stopping) {
             self.stop_websocket(key, &mut stream.connections());
         } else if let Some(event) = TunnelEvent::of_connection(event, address) {
             self.websocket_event(key, event, &mut stream.connections());

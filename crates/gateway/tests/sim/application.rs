@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use pinion_client::resolver::{Resolver, ResolverSettings};
 use pinion_engine::Poster;
-use pinion_engine::app::{App, Event, Message, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Message};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::Address;
-use pinion_engine::raw_stream::RawStream;
 use pinion_gateway::limits::UPSTREAM_TAG;
 use pinion_gateway::proxy::{Ended, Proxy, ProxySettings, ServerNews, UploadQuotas};
 use pinion_gateway::proxy_error::ProxyError;
@@ -120,10 +120,10 @@ impl App for Application {
         self.flush(&mut exchange.connections());
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         let is_of_upstream = stream.tag().is_some_and(|tag| tag & UPSTREAM_TAG != 0);
         if is_of_upstream {
-            self.proxy.raw(&event, stream);
+            self.proxy.byte_stream_event(&event, stream);
         } else {
             assert!(self.proxy.raw_of_client(&event, stream), "no tunnel of the gateway");
         }

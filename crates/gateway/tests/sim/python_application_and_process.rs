@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pinion_engine::Poster;
-use pinion_engine::app::{App, Event, Message, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Message};
 use pinion_engine::backend::sim::{Client, Network, Read};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::Address;
-use pinion_engine::raw_stream::RawStream;
 use pinion_gateway::path_prefix::PathPrefix;
 use pinion_gateway::proxy::{Ended, UploadQuotas};
 use pinion_gateway::proxy_error::ProxyError;
@@ -137,10 +137,12 @@ impl App for PythonApplication {
         self.flush(&mut exchange.connections());
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         if stream.tag().is_some_and(Python::is_of_process) {
             let Self { python, open, ended, .. } = self;
-            python.raw(&event, stream, |end, exchange| note(end, open, ended, exchange));
+            python.byte_stream_event(&event, stream, |end, exchange| {
+                note(end, open, ended, exchange)
+            });
         } else {
             assert!(self.python.raw_of_client(&event, stream), "no WebSocket");
         }

@@ -1,4 +1,4 @@
-//! The reasons why the output of a program is no response.
+//! The errors in the output of a program that should be a response.
 
 use core::fmt;
 
@@ -14,7 +14,8 @@ pub enum CgiError {
     HeadIncomplete,
     /// The head is longer than the limit, in bytes.
     HeadTooLarge {
-        /// The limit, [`ResponseLimits::head_bytes`](crate::h1::client::limits::ResponseLimits).
+        /// The limit, [`ResponseLimits::head_bytes`](crate::h1::client::limits::ResponseLimits):
+        /// responses of programs have the same limits as those of HTTP/1 servers.
         max_bytes: usize,
     },
     /// The head has more field lines than the limit.
@@ -23,20 +24,20 @@ pub enum CgiError {
         max: usize,
     },
     /// The head has a control byte: the program wrote binary data without a head.
-    ControlByte,
-    /// A line of the head is no field line (RFC 3875 §6.3).
-    FieldLine,
-    /// A field came twice that may come once (RFC 3875 §6.3).
+    ControlByteInHead,
+    /// A line of the head is not a field line (RFC 3875 §6.3).
+    MalformedFieldLine,
+    /// A field occurs more than once that may occur only once (RFC 3875 §6.3).
     RepeatedField {
         /// The name of the field in the usual spelling.
         name: &'static str,
     },
-    /// `Status` is no code from 200 to 999 with an optional reason phrase (RFC 3875 §6.3.3).
-    Status,
-    /// `Location` is empty, or a path to which no request can be made (RFC 3875 §6.3.2).
-    Location,
-    /// `Content-Length` is no decimal number (RFC 9110 §8.6).
-    ContentLength,
+    /// `Status` is not a code from 200 to 999 with an optional reason phrase (RFC 3875 §6.3.3).
+    InvalidStatus,
+    /// `Location` is empty, or a local path that is not a valid request target (RFC 3875 §6.3.2).
+    InvalidLocation,
+    /// `Content-Length` is not a decimal number (RFC 9110 §8.6).
+    InvalidContentLength,
     /// The output is longer than `Content-Length` announced.
     ContentTooLong,
     /// The output is shorter than `Content-Length` announced.
@@ -44,9 +45,9 @@ pub enum CgiError {
         /// The number of missing bytes.
         missing_bytes: u64,
     },
-    /// The output broke off: the connection was reset, or a time was over. How much is missing is
+    /// The output broke off: the connection was reset, or a timeout expired. How much is missing is
     /// not known.
-    ContentIncomplete,
+    OutputAborted,
     /// More content than the limit.
     ContentTooLarge {
         /// The limit, [`ResponseLimits::content_bytes`](crate::h1::client::limits::ResponseLimits).
@@ -66,14 +67,14 @@ impl fmt::Display for CgiError {
             Self::TooManyFields { max } => {
                 return write!(f, "the response has more than {max} fields");
             }
-            Self::ControlByte => "the response's head has a control character",
-            Self::FieldLine => "the response has a malformed field line",
+            Self::ControlByteInHead => "the response's head has a control character",
+            Self::MalformedFieldLine => "the response has a malformed field line",
             Self::RepeatedField { name } => {
                 return write!(f, "the response has more than one {name}");
             }
-            Self::Status => "the response's Status is no status code",
-            Self::Location => "the response's Location is malformed",
-            Self::ContentLength => "the response's Content-Length is malformed",
+            Self::InvalidStatus => "the response's Status is no status code",
+            Self::InvalidLocation => "the response's Location is malformed",
+            Self::InvalidContentLength => "the response's Content-Length is malformed",
             Self::ContentTooLong => "the response's content is longer than its Content-Length",
             Self::ContentTooShort { missing_bytes } => {
                 return write!(
@@ -82,7 +83,7 @@ impl fmt::Display for CgiError {
                      Content-Length"
                 );
             }
-            Self::ContentIncomplete => "the output broke off within the response's content",
+            Self::OutputAborted => "the output broke off within the response's content",
             Self::ContentTooLarge { max_bytes } => {
                 return write!(f, "the response's content is longer than {max_bytes} bytes");
             }

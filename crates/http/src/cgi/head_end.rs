@@ -30,18 +30,20 @@ impl HeadEnd {
     /// the head if it ends in them.
     ///
     /// # Errors
-    /// [`CgiError::ControlByte`]: no head has this byte, so it is not waited for.
+    /// [`CgiError::ControlByteInHead`]: no head has this byte, so it is not waited for.
     pub(super) fn find(&mut self, bytes: &[u8]) -> Result<Option<usize>, CgiError> {
         for (at, &byte) in bytes.iter().enumerate() {
             self.line = match (self.line, byte) {
                 (LineState::Front | LineState::FrontCr, b'\n') => return Ok(Some(at + 1)),
                 (_, b'\n') => LineState::Front,
                 // A CR stands only before an LF (RFC 9110 §5.5).
-                (LineState::FrontCr | LineState::WithinCr, _) => return Err(CgiError::ControlByte),
+                (LineState::FrontCr | LineState::WithinCr, _) => {
+                    return Err(CgiError::ControlByteInHead);
+                }
                 (LineState::Front, b'\r') => LineState::FrontCr,
                 (LineState::Within, b'\r') => LineState::WithinCr,
                 (_, b'\t') => LineState::Within,
-                (_, ..b' ' | 0x7f) => return Err(CgiError::ControlByte),
+                (_, ..b' ' | 0x7f) => return Err(CgiError::ControlByteInHead),
                 _ => LineState::Within,
             };
         }

@@ -43,16 +43,16 @@ pub(super) fn read_head<'h>(
     let status = single(text, lines, "Status")?;
     let location = single(text, lines, "Location")?;
     let content_length = match single(text, lines, "Content-Length")? {
-        Some(value) => Some(decimal(value).ok_or(CgiError::ContentLength)?),
+        Some(value) => Some(decimal(value).ok_or(CgiError::InvalidContentLength)?),
         None => None,
     };
     let (status, reason) = match (status, location) {
         (Some(value), _) => status_code(value)?,
         (None, Some(path)) if is_local(path) => {
-            Target::parse(Method::Get, path).map_err(|_| CgiError::Location)?;
+            Target::parse(Method::Get, path).map_err(|_| CgiError::InvalidLocation)?;
             return Ok(CgiHead::LocalRedirect(path));
         }
-        (None, Some(b"")) => return Err(CgiError::Location),
+        (None, Some(b"")) => return Err(CgiError::InvalidLocation),
         (None, Some(_)) => (302, &b""[..]),
         (None, None) => (200, &b""[..]),
     };
@@ -74,7 +74,7 @@ pub(super) fn check_partial(text: &[u8]) -> CgiError {
     if text.is_empty() {
         CgiError::NoOutput
     } else if lines.any(|line| split_line(without_end(line)).is_err()) {
-        CgiError::FieldLine
+        CgiError::MalformedFieldLine
     } else {
         CgiError::HeadIncomplete
     }
@@ -116,11 +116,11 @@ fn without_end(line: &[u8]) -> &[u8] {
 /// Splits `field-name ":" [ field-value ]` (RFC 3875 §6.3). Returns the length of the name, and the
 /// range of the value after the colon.
 pub(crate) fn split_line(line: &[u8]) -> Result<(usize, core::ops::Range<usize>), CgiError> {
-    let colon = memchr::memchr(b':', line).ok_or(CgiError::FieldLine)?;
+    let colon = memchr::memchr(b':', line).ok_or(CgiError::MalformedFieldLine)?;
     let (name, value) = line.split_at(colon);
     let value = value.get(1..).unwrap_or_default();
     if !is_token(name) || !value.iter().all(|&byte| is_value_byte(byte)) {
-        return Err(CgiError::FieldLine);
+        return Err(CgiError::MalformedFieldLine);
     }
     let front = value.iter().take_while(|&&byte| byte == b' ' || byte == b'\t').count();
     Ok((colon, front..front + trim(value).len()))
@@ -144,12 +144,12 @@ pub(crate) fn single<'h>(
 /// Reads `status-code SP reason-phrase`; programs leave out the reason phrase. There are no interim
 /// responses, so the code is at least 200.
 pub(crate) fn status_code(value: &[u8]) -> Result<(u16, &[u8]), CgiError> {
-    let (digits, rest) = value.split_at_checked(3).ok_or(CgiError::Status)?;
+    let (digits, rest) = value.split_at_checked(3).ok_or(CgiError::InvalidStatus)?;
     let status = decimal(digits).and_then(|code| u16::try_from(code).ok());
     match (status, rest) {
         (Some(status @ 200..=999), []) => Ok((status, b"")),
         (Some(status @ 200..=999), [b' ', reason @ ..]) => Ok((status, trim(reason))),
-        _ => Err(CgiError::Status),
+        _ => Err(CgiError::InvalidStatus),
     }
 }
 

@@ -96,12 +96,12 @@ impl CgiReader {
         Ok(GatewayStep { used, event })
     }
 
-    /// Returns the line that [`CgiError::FieldLine`] is about, for messages: the first one of the
-    /// head that is no field line. `input` is that of the step that has failed.
+    /// Returns the line that [`CgiError::MalformedFieldLine`] is about, for messages: the first one
+    /// of the head that is no field line. `input` is that of the step that has failed.
     #[must_use]
     pub fn malformed_line<'a>(&'a self, input: &'a [u8]) -> Option<&'a [u8]> {
         match self.state {
-            State::Failed(CgiError::FieldLine) => self.output.malformed_line(input),
+            State::Failed(CgiError::MalformedFieldLine) => self.output.malformed_line(input),
             _ => None,
         }
     }
@@ -128,7 +128,7 @@ impl CgiReader {
         match end {
             InputEnd::Open => Ok((used, OutputFound::NeedMore)),
             InputEnd::Closed => self.output.end().map(|()| (used, OutputFound::End)),
-            InputEnd::Broken => Err(self.output.end().err().unwrap_or(CgiError::ContentIncomplete)),
+            InputEnd::Broken => Err(self.output.end().err().unwrap_or(CgiError::OutputAborted)),
         }
     }
 }

@@ -4,10 +4,11 @@
 //! [`request_writer`] writes the beginning of a request with its variables, [`content_writer`]
 //! frames its content, and a [`response_reader`] reads the response, which is that of a CGI program
 //! (RFC 3875 §6). One connection has one request at a time: `FCGI_MPXS_CONNS` is optional, and
-//! php-fpm does not have it. Sections in this module are those of the specification.
+//! php-fpm does not have it. In this module a § without a document is a section of the FastCGI
+//! specification.
 //!
-//! `record` has the records (§3.3) and their contents, [`error`] the errors, and [`limits`] every
-//! limit.
+//! `record` encodes and decodes the headers of records (§3.3) and their contents, [`error`] has the
+//! errors, and [`limits`] has every limit.
 //!
 //! ```
 //! use pinion_http::cgi::response_event::GatewayEvent;

@@ -1,4 +1,4 @@
-//! Records (§3.3) and their contents.
+//! Encodes and decodes the headers of records (§3.3), and the contents of records.
 
 use super::error::FastCgiError;
 

@@ -73,12 +73,12 @@ pub(super) fn read_head<'h>(
     let status_bytes = memchr::memchr(b'\n', text).ok_or(CgiError::HeadIncomplete)?;
     let (status, reason) = status_code(text.get(..status_bytes).unwrap_or_default())?;
     if !reason.iter().all(|&byte| is_value_byte(byte)) {
-        return Err(CgiError::Status);
+        return Err(CgiError::InvalidStatus);
     }
     let lines = storage.lines();
     field_lines(text, status_bytes + 1, lines, fields_max)?;
     let content_length = match single(text, lines, "Content-Length")? {
-        Some(value) => Some(decimal(value).ok_or(CgiError::ContentLength)?),
+        Some(value) => Some(decimal(value).ok_or(CgiError::InvalidContentLength)?),
         None => None,
     };
     let HintFields { fields, known } = allowed_fields(text, storage);
@@ -104,7 +104,7 @@ pub(super) fn read_accept<'h>(
     let status_bytes = memchr::memchr(b'\n', text).ok_or(CgiError::HeadIncomplete)?;
     let status = text.get(..status_bytes).unwrap_or_default();
     if status != b"101" && !status.starts_with(b"101 ") {
-        return Err(CgiError::Status);
+        return Err(CgiError::InvalidStatus);
     }
     field_lines(text, status_bytes + 1, storage.lines(), fields_max)?;
     Ok(allowed_fields(text, storage))

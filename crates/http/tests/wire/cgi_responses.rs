@@ -123,7 +123,7 @@ fn status_codes() {
         "HTTP/1.1 200 OK",
         "\u{662}00",
     ] {
-        assert_eq!(error(format!("Status: {value}\n\n")), Some(Error::Status), "{value:?}");
+        assert_eq!(error(format!("Status: {value}\n\n")), Some(Error::InvalidStatus), "{value:?}");
     }
 }
 
@@ -152,11 +152,11 @@ fn local_redirects() {
         let ended = closed(format!("Location: {path}\n\n")).ended;
         let is_target =
             pinion_http::request_target::Target::parse(Method::Get, path.as_bytes()).is_ok();
-        let expected = if is_target { END } else { Ended::Error(Error::Location) };
+        let expected = if is_target { END } else { Ended::Error(Error::InvalidLocation) };
         assert_eq!(ended, expected, "{path}");
     }
-    assert_eq!(error("Location: /a#b\n\n"), Some(Error::Location));
-    assert_eq!(error("Location:\n\n"), Some(Error::Location));
+    assert_eq!(error("Location: /a#b\n\n"), Some(Error::InvalidLocation));
+    assert_eq!(error("Location:\n\n"), Some(Error::InvalidLocation));
 }
 
 /// §6.2.3, §6.2.4: a redirect for the client has 302, or the status of the program.
@@ -211,7 +211,7 @@ fn lengths_hold() {
     }
     for value in ["", "+5", "5 5", "5, 5", "-1", "0x5", "99999999999999999999"] {
         let output = format!("Content-Length: {value}\n\n");
-        assert_eq!(error(output), Some(Error::ContentLength), "{value:?}");
+        assert_eq!(error(output), Some(Error::InvalidContentLength), "{value:?}");
     }
 }
 
@@ -226,19 +226,19 @@ fn malformed_heads() {
         (b"Content-Type: a/b\r\n", Error::HeadIncomplete),
         (b"Content-Type: a/b\r\n\r", Error::HeadIncomplete),
         (b"hello", Error::HeadIncomplete),
-        (b"hello\n", Error::FieldLine),
-        (b"hello\n\n", Error::FieldLine),
-        (b"HTTP/1.1 200 OK\r\n\r\n", Error::FieldLine),
-        (b"X : y\n\n", Error::FieldLine),
-        (b" X: y\n\n", Error::FieldLine),
-        (b"X: y\n folded\n\n", Error::FieldLine),
-        (b": y\n\n", Error::FieldLine),
-        (b"\x7fELF\x02\x01", Error::ControlByte),
-        (b"\x89PNG\r\n\x1a\n", Error::ControlByte),
-        (b"X: a\0b\n\n", Error::ControlByte),
-        (b"X: a\rb\n\n", Error::ControlByte),
-        (b"X: a\r\r\n\n", Error::ControlByte),
-        (b"X: \x1b[31m\n\n", Error::ControlByte),
+        (b"hello\n", Error::MalformedFieldLine),
+        (b"hello\n\n", Error::MalformedFieldLine),
+        (b"HTTP/1.1 200 OK\r\n\r\n", Error::MalformedFieldLine),
+        (b"X : y\n\n", Error::MalformedFieldLine),
+        (b" X: y\n\n", Error::MalformedFieldLine),
+        (b"X: y\n folded\n\n", Error::MalformedFieldLine),
+        (b": y\n\n", Error::MalformedFieldLine),
+        (b"\x7fELF\x02\x01", Error::ControlByteInHead),
+        (b"\x89PNG\r\n\x1a\n", Error::ControlByteInHead),
+        (b"X: a\0b\n\n", Error::ControlByteInHead),
+        (b"X: a\rb\n\n", Error::ControlByteInHead),
+        (b"X: a\r\r\n\n", Error::ControlByteInHead),
+        (b"X: \x1b[31m\n\n", Error::ControlByteInHead),
     ] {
         assert_eq!(error(output), Some(expected), "{}", output.escape_ascii());
     }
@@ -249,8 +249,8 @@ fn malformed_heads() {
 fn output_that_breaks_off() {
     let broken =
         |output: &str| check_case(&Case::get(InputEnd::Broken), output.as_bytes(), CUT).ended;
-    assert_eq!(broken("X: y\n\nhello"), Ended::Error(Error::ContentIncomplete));
-    assert_eq!(broken("Content-Length: 5\n\nhello"), Ended::Error(Error::ContentIncomplete));
+    assert_eq!(broken("X: y\n\nhello"), Ended::Error(Error::OutputAborted));
+    assert_eq!(broken("Content-Length: 5\n\nhello"), Ended::Error(Error::OutputAborted));
     let missing = Error::ContentTooShort { missing_bytes: 1 };
     assert_eq!(broken("Content-Length: 5\n\nhell"), Ended::Error(missing));
     assert_eq!(broken("X: y\n"), Ended::Error(Error::HeadIncomplete));

@@ -201,11 +201,11 @@ fn output_that_is_no_response() {
     for (output, expected) in [
         (&b""[..], CgiError::NoOutput),
         (b"Content-Type: a/b", CgiError::HeadIncomplete),
-        (b"hello\n", CgiError::FieldLine),
-        (b"Status: 42\n\n", CgiError::Status),
+        (b"hello\n", CgiError::MalformedFieldLine),
+        (b"Status: 42\n\n", CgiError::InvalidStatus),
         (b"Content-Length: 2\n\nx", CgiError::ContentTooShort { missing_bytes: 1 }),
         (b"Content-Length: 2\n\nxyz", CgiError::ContentTooLong),
-        (b"\0", CgiError::ControlByte),
+        (b"\0", CgiError::ControlByteInHead),
     ] {
         let records = [stdout(output), end_request(0, 0)];
         assert_eq!(error(&records), Some(Error::Output(expected)), "{}", output.escape_ascii());

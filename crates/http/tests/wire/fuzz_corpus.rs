@@ -36,7 +36,7 @@ fn h1_response() {
 
 #[test]
 fn h2() {
-    replay("h2", |data| drop(oracle::h2::check(data)));
+    replay("h2", |data| drop(oracle::h2_session_invariants::check(data)));
 }
 
 #[test]

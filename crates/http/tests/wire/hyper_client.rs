@@ -66,13 +66,13 @@ fn check(case: &Case, wire: &[u8], cut: usize) {
 fn is_stricter(error: ResponseError) -> bool {
     match error {
         // hyper skips empty lines before a status line, and accepts a bare LF as the end of a line.
-        ResponseError::StatusLine | ResponseError::LineEnd => true,
+        ResponseError::MalformedStatusLine | ResponseError::MisplacedLineEnd => true,
         // hyper reads content in other codings until the close, and ignores `Content-Length`.
-        ResponseError::TransferEncoding | ResponseError::TransferCoding => true,
+        ResponseError::AmbiguousTransferEncoding | ResponseError::UnsupportedTransferCoding => true,
         // hyper accepts a 101 that was not requested.
         ResponseError::UnexpectedUpgrade => true,
         // hyper does not read chunk extensions, and accepts white space in trailers.
-        ResponseError::Chunk | ResponseError::Trailer => true,
+        ResponseError::MalformedChunk | ResponseError::MalformedTrailer => true,
         // hyper has limits of its own.
         ResponseError::HeadTooLarge { .. }
         | ResponseError::TooManyFields { .. }
@@ -81,9 +81,9 @@ fn is_stricter(error: ResponseError) -> bool {
         | ResponseError::TrailersTooLarge
         | ResponseError::TooManyTrailers
         | ResponseError::ContentTooLarge { .. } => true,
-        ResponseError::Version
-        | ResponseError::FieldLine
-        | ResponseError::ContentLength
+        ResponseError::UnsupportedVersion
+        | ResponseError::MalformedFieldLine
+        | ResponseError::InvalidContentLength
         | ResponseError::NoResponse
         | ResponseError::HeadIncomplete
         | ResponseError::ContentIncomplete => false,

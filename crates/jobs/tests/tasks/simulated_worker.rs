@@ -5,11 +5,11 @@ use std::mem;
 use std::rc::Rc;
 
 use pinion_engine::Poster;
-use pinion_engine::app::{App, Event, Message, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Message};
 use pinion_engine::backend::sim::{Faults, Network};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::settings::WorkerSettings;
 use pinion_engine::stepped_worker::Stepped;
 use pinion_jobs::job_queue::JobOwner;
@@ -29,7 +29,12 @@ struct InboxApp {
 impl App for InboxApp {
     fn exchange(&mut self, _event: Event<'_>, _exchange: &mut Exchange<'_>) {}
 
-    fn raw(&mut self, _event: RawEvent<'_>, _stream: &mut RawStream<'_>) {}
+    fn byte_stream_event(
+        &mut self,
+        _event: ByteStreamEvent<'_>,
+        _stream: &mut ByteStreamHandle<'_>,
+    ) {
+    }
 
     fn pass(&mut self, _connections: &mut Connections<'_>) {}
 

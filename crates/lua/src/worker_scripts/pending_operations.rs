@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
 use pinion_client::http_client::NamesResolved;
-use pinion_engine::app::{Message, RawEvent};
+use pinion_engine::app::{ByteStreamEvent, Message};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
-use pinion_engine::raw_stream::RawStream;
 use pinion_jobs::job_queue::{CancelOnDrop, JobOwner};
 use pinion_programs::program_runner::PROGRAM_TAG;
 
@@ -64,11 +64,19 @@ impl Operations {
 impl Scripts {
     /// Handles an event of a connection that was opened for a script, or of a stream of a program.
     /// The caller calls [`Self::flush`] after it.
-    pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+    pub fn byte_stream_event(
+        &mut self,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
+    ) {
         let is_of_program = stream.tag().is_some_and(|tag| tag & PROGRAM_TAG != 0);
         match (self.client.used(), self.programs.used()) {
-            (_, Some(runner)) if is_of_program => runner.borrow_mut().raw(event, stream),
-            (Some(client), _) if !is_of_program => client.borrow_mut().raw(event, stream),
+            (_, Some(runner)) if is_of_program => {
+                runner.borrow_mut().byte_stream_event(event, stream)
+            }
+            (Some(client), _) if !is_of_program => {
+                client.borrow_mut().byte_stream_event(event, stream)
+            }
             // A worker without a client has opened no connection, and one without a runner has no
             // stream of a program.
             _ => stream.abort(),

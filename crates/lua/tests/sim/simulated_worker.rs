@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use pinion_engine::Poster;
-use pinion_engine::app::{App, Event, Message, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Message};
 use pinion_engine::backend::sim::{Faults, Network};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::clock::Now;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_engine::stepped_worker::Stepped;
 use pinion_http::forwarded_client::ClientIdentity;
@@ -119,8 +119,8 @@ impl App for ScriptSite {
         self.scripts.flush(&mut exchange.connections());
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
-        self.scripts.raw(&event, stream);
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
+        self.scripts.byte_stream_event(&event, stream);
         self.scripts.flush(&mut stream.connections());
     }
 

@@ -21,12 +21,12 @@ use super::site_roster::Published;
 use super::store::StoreClients;
 use super::trusted_proxies::TrustedProxies;
 use crate::settings::HealthCheck;
-use pinion_engine::app::{App, Event, Message, OwnResponse, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Message, OwnResponse};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::clock::Now;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::Address;
-use pinion_engine::raw_stream::RawStream;
 use pinion_http::error_page;
 use pinion_http::field::KnownField;
 use pinion_http::forwarded_client::{ClientIdentity, ClientIdentityError};
@@ -251,15 +251,15 @@ impl App for SitesApp {
         self.flush_gateway(&mut exchange.connections());
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         match stream.tag() {
             Some(tag) if StoreClients::is_of_store(tag) => {
                 if let Some(store) = &mut self.store {
-                    store.raw(event, stream);
+                    store.byte_stream_event(event, stream);
                 }
             }
             Some(tag) if Gateway::is_of_upstream(tag) => {
-                self.gateway.raw(&event, stream);
+                self.gateway.byte_stream_event(&event, stream);
                 self.flush_gateway(&mut stream.connections());
             }
             Some(tag) if Gateway::is_of_python(tag) => {
@@ -270,10 +270,10 @@ impl App for SitesApp {
                 self.gateway.raw_of_script(&event, stream);
                 self.flush_gateway(&mut stream.connections());
             }
-            Some(_) => self.dynamic.raw(&event, stream),
+            Some(_) => self.dynamic.byte_stream_event(&event, stream),
             None => {
                 let store = self.store.as_mut();
-                let is_of_store = matches!(event, RawEvent::Open)
+                let is_of_store = matches!(event, ByteStreamEvent::Open)
                     && store.is_some_and(|store| store.open(stream));
                 if !is_of_store {
                     self.gateway.raw_of_client(&event, stream);

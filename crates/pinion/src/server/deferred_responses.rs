@@ -7,12 +7,12 @@ use super::dev::Developer;
 use super::dev::reload_streams::ReloadStreams;
 use super::request_log::{Journal, Later};
 use super::site_generation::Generation;
-use pinion_engine::app::{Event, Message, RawEvent};
+use pinion_engine::app::{ByteStreamEvent, Event, Message};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::clock::Now;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::AddressMap;
-use pinion_engine::raw_stream::RawStream;
 use pinion_http::error_page::{self, ErrorFormat};
 use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::method::Method;
@@ -123,8 +123,12 @@ impl Dynamic {
     }
 
     /// Handles an event on a connection that was opened for a script.
-    pub(crate) fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
-        self.scripts.raw(event, stream);
+    pub(crate) fn byte_stream_event(
+        &mut self,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
+    ) {
+        self.scripts.byte_stream_event(event, stream);
         self.scripts.flush(&mut stream.connections());
     }
 

@@ -3,12 +3,12 @@
 use super::app::fits;
 use super::request_log::Journal;
 use crate::settings::Dummy;
-use pinion_engine::app::{App, Event, OwnResponse, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, OwnResponse};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::clock::Now;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::Address;
-use pinion_engine::raw_stream::RawStream;
 use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::prepared_response::{Prepared, PreparedBody};
 use std::net::SocketAddr;
@@ -63,7 +63,11 @@ impl App for DummyApp {
         }
     }
 
-    fn raw(&mut self, _event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(
+        &mut self,
+        _event: ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
+    ) {
         stream.close();
     }
 

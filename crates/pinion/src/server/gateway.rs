@@ -25,11 +25,11 @@ use pinion_archive::Archive;
 use pinion_client::http_client::error::HttpClientError;
 use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
-use pinion_engine::app::{Event, RawEvent};
+use pinion_engine::app::{ByteStreamEvent, Event};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::AddressMap;
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::stderr;
 use pinion_gateway::cgi::Cgi;
 use pinion_gateway::limits::{LOCAL_REDIRECTS_MAX, STORED_UPLOADS_MEMORY_MAX_BYTES, UPSTREAM_TAG};
@@ -291,15 +291,23 @@ impl Gateway {
     }
 
     /// Handles an event on a connection to another server.
-    pub(crate) fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+    pub(crate) fn byte_stream_event(
+        &mut self,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
+    ) {
         match &mut self.proxy {
-            Some(proxy) => proxy.raw(event, stream),
+            Some(proxy) => proxy.byte_stream_event(event, stream),
             None => stream.abort(),
         }
     }
 
     /// Handles an event on the connection of a client that was switched to another protocol.
-    pub(crate) fn raw_of_client(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+    pub(crate) fn raw_of_client(
+        &mut self,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
+    ) {
         let proxy = self.proxy.as_mut();
         let python = self.python.as_mut();
         let is_known = proxy.is_some_and(|proxy| proxy.raw_of_client(event, stream))

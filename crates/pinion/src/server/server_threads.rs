@@ -279,7 +279,7 @@ fn listeners(
         }
         let is_store = listen.kind.is_store();
         let http = Protocol::Http(listen.protocols.tcp);
-        let protocol = if is_store { Protocol::Raw } else { http };
+        let protocol = if is_store { Protocol::ByteStream } else { http };
         // Clients of a store keep connections that they do not use.
         let idle_ms = if is_store { None } else { StreamTimeouts::default().idle_ms };
         let streams = StreamTimeouts { idle_ms, ..StreamTimeouts::default() };
@@ -471,7 +471,7 @@ fn store(settings: &Serve, engine: &EngineKit) -> Result<Option<StoreShared>, Fa
     let Some(mut settings) = settings.store.loaded().cloned() else { return Ok(None) };
     settings.clock = Some(StoreClock(monotonic_us));
     settings.unix_clock = Some(StoreClock(unix_us));
-    let is_store = |listener: &Listener| listener.settings.protocol == Protocol::Raw;
+    let is_store = |listener: &Listener| listener.settings.protocol == Protocol::ByteStream;
     let listeners: Arc<[bool]> = engine.listeners.iter().map(is_store).collect();
     let mut random = [0; 24];
     getrandom::fill(&mut random).context("the system has no random bytes")?;

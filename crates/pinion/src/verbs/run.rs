@@ -9,12 +9,12 @@ use crate::server::sd_notify::Notifier;
 use crate::server::site_programs::KeptPrograms;
 use crate::settings::Run;
 use anyhow::{Context as _, anyhow};
-use pinion_engine::app::{App, Event, Message, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event, Message};
 use pinion_engine::backend::probe_uring;
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::clock::Now;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::server::{Control, Io, Kit, RunningServer};
 use pinion_engine::settings::WorkerSettings;
 use pinion_engine::signals::{self, Signals};
@@ -152,8 +152,8 @@ impl App for NoSites {
         exchange.abort();
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
-        self.scripts.raw(&event, stream);
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
+        self.scripts.byte_stream_event(&event, stream);
         self.scripts.flush(&mut stream.connections());
     }
 

@@ -1,7 +1,7 @@
 //! Handles the events of the streams of programs, and of the stream of the spawner's answers.
 
-use pinion_engine::app::{Gone, RawEvent};
-use pinion_engine::raw_stream::RawStream;
+use pinion_engine::app::{ByteStreamEvent, Gone};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_spawner::reply::{ReplyReader, SpawnerReply};
 
 use super::{ProgramRunner, SpawnerLink};
@@ -9,10 +9,14 @@ use crate::program_run::{Exit, RunId, RunStage, RunStream};
 use crate::run_error::{ReasonText, RunError, StageText};
 
 impl ProgramRunner {
-    pub(super) fn answers_event(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+    pub(super) fn answers_event(
+        &mut self,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
+    ) {
         match event {
-            RawEvent::Open => stream.want(u64::MAX),
-            RawEvent::Bytes(bytes) => {
+            ByteStreamEvent::Open => stream.want(u64::MAX),
+            ByteStreamEvent::Bytes(bytes) => {
                 let mut found = Vec::new();
                 let mut is_garbled = false;
                 self.replies.feed(bytes, |reply| match reply {
@@ -27,11 +31,11 @@ impl ProgramRunner {
                     self.connection_is_lost();
                 }
             }
-            RawEvent::End => {
+            ByteStreamEvent::End => {
                 stream.close();
                 self.connection_is_lost();
             }
-            RawEvent::Gone(_) => self.connection_is_lost(),
+            ByteStreamEvent::Gone(_) => self.connection_is_lost(),
             _ => {}
         }
     }
@@ -112,28 +116,28 @@ impl ProgramRunner {
     pub(super) fn output_event(
         &mut self,
         id: RunId,
-        event: &RawEvent<'_>,
-        stream: &mut RawStream<'_>,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
     ) {
         let Some(run) = self.runs.get_mut(&id) else { return stream.abort() };
         match event {
-            RawEvent::Open => {}
-            RawEvent::Bytes(bytes) => {
+            ByteStreamEvent::Open => {}
+            ByteStreamEvent::Bytes(bytes) => {
                 run.credit = run.credit.saturating_sub(bytes.len() as u64);
                 run.output.extend(*bytes);
                 self.announce(id);
             }
-            RawEvent::End => {
+            ByteStreamEvent::End => {
                 stream.close();
                 run.output_stream = RunStream::Over;
                 self.went_on(id);
             }
-            RawEvent::Gone(Gone::Peer) => {
+            ByteStreamEvent::Gone(Gone::Peer) => {
                 run.output_stream = RunStream::Over;
                 self.went_on(id);
             }
             // The stream has failed, so an unknown part of the output is missing.
-            RawEvent::Gone(_) => {
+            ByteStreamEvent::Gone(_) => {
                 run.output_stream = RunStream::Over;
                 return self.fail(id, RunError::OutputLost);
             }
@@ -145,22 +149,22 @@ impl ProgramRunner {
     pub(super) fn input_event(
         &mut self,
         id: RunId,
-        event: &RawEvent<'_>,
-        stream: &mut RawStream<'_>,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
     ) {
         let Some(run) = self.runs.get_mut(&id) else { return stream.abort() };
         match event {
-            RawEvent::Writable => run.is_blocked = false,
-            RawEvent::Gone(Gone::Stalled) => {
+            ByteStreamEvent::Writable => run.is_blocked = false,
+            ByteStreamEvent::Gone(Gone::Stalled) => {
                 run.input_stream = RunStream::Over;
                 return self.fail(id, RunError::InputStalled);
             }
             // The program has stopped reading its input early, as `head` does.
-            RawEvent::Gone(_) => {
+            ByteStreamEvent::Gone(_) => {
                 run.input_stream = RunStream::Over;
                 self.announce(id);
             }
-            RawEvent::End => {
+            ByteStreamEvent::End => {
                 stream.abort();
                 run.input_stream = RunStream::Over;
                 self.announce(id);

@@ -23,7 +23,7 @@ pub enum ReplyElement<'o> {
     Integer(i64),
     /// A floating-point number, which may be infinite.
     Double(f64),
-    /// A string of any kind.
+    /// A simple, bulk or verbatim string; a verbatim string without its format.
     Bytes(&'o [u8]),
     /// The text of an error, with its prefix.
     Error(&'o [u8]),
@@ -43,6 +43,7 @@ impl<'o> ReplyReader<'o> {
     /// Returns the next element, or `None` after the last one.
     pub fn next_element(&mut self) -> Option<ReplyElement<'o>> {
         let (kind, text) = self.line()?;
+        // The store itself has written the reply, so it is well-formed.
         Some(match kind {
             b':' => ReplyElement::Integer(parse_i64(text).unwrap_or_default()),
             b',' => ReplyElement::Double(parse_double(text)),
@@ -50,9 +51,9 @@ impl<'o> ReplyReader<'o> {
             b'-' => ReplyElement::Error(text),
             b'$' => ReplyElement::Bytes(self.bulk(count(text))),
             b'=' => {
-                const TYPE_BYTES: usize = "txt:".len();
+                const VERBATIM_PREFIX_BYTES: usize = "txt:".len();
                 let bytes = self.bulk(count(text));
-                ReplyElement::Bytes(bytes.get(TYPE_BYTES..).unwrap_or_default())
+                ReplyElement::Bytes(bytes.get(VERBATIM_PREFIX_BYTES..).unwrap_or_default())
             }
             b'*' | b'~' => ReplyElement::List(count(text)),
             b'%' => ReplyElement::Map(count(text)),
@@ -91,10 +92,13 @@ impl<'o> ReplyReader<'o> {
     }
 }
 
+/// Returns the count at the beginning of an element. The store has written the reply, so it is
+/// valid.
 fn count(text: &[u8]) -> usize {
     parse_u64(text).and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
 }
 
+/// Returns the value of a floating-point number, which the store has written.
 fn parse_double(text: &[u8]) -> f64 {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
 }

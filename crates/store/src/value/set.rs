@@ -6,7 +6,7 @@ mod table_form;
 
 use compact::CompactMembers;
 use integers::IntegerSet;
-use table_form::{FullMembers, MemberText};
+use table_form::{MemberText, TableMembers};
 
 use super::{Collection, StoreValue};
 use crate::command::random_choice::RandomElements;
@@ -31,7 +31,7 @@ const COMPACT_MEMBER_MAX_BYTES: usize = 64;
 pub(crate) enum Set {
     Integers(IntegerMembers),
     Compact(SmallMembers),
-    Full(LargeMembers),
+    Table(TableSet),
 }
 
 /// The members of a set of integers.
@@ -44,9 +44,9 @@ pub(crate) struct SmallMembers(CompactMembers);
 
 /// The members of a large set.
 #[derive(Clone, Debug)]
-pub(crate) struct LargeMembers(Box<FullMembers>);
+pub(crate) struct TableSet(Box<TableMembers>);
 
-use Set::{Compact, Full, Integers};
+use Set::{Compact, Integers, Table};
 
 /// A member of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Set {
         match self {
             Integers(IntegerMembers(members)) => members.prefetch(),
             Compact(SmallMembers(members)) => members.prefetch(),
-            Full(LargeMembers(members)) => prefetch_two(&**members),
+            Table(TableSet(members)) => prefetch_two(&**members),
         }
     }
 
@@ -92,7 +92,7 @@ impl Set {
         match self {
             Integers(IntegerMembers(members)) => members.len(),
             Compact(SmallMembers(members)) => members.len(),
-            Full(LargeMembers(members)) => members.len(),
+            Table(TableSet(members)) => members.len(),
         }
     }
 
@@ -111,7 +111,7 @@ impl Set {
         let (integers, compact, full) = match self {
             Integers(IntegerMembers(members)) => (Some(members.iter()), None, None),
             Compact(SmallMembers(members)) => (None, Some(members.iter()), None),
-            Full(LargeMembers(members)) => (None, None, Some(members.table().iter())),
+            Table(TableSet(members)) => (None, None, Some(members.table().iter())),
         };
         let integers = integers.into_iter().flatten().map(Member::Integer);
         let compact = compact.into_iter().flatten().map(Member::Text);
@@ -150,7 +150,7 @@ impl Set {
             Compact(_) => {}
             Full(LargeMembers(members)) => return members.insert(member, context.hasher),
         }
-        let mut full = FullMembers::default();
+        let mut full = TableMembers::default();
         for member in self.members() {
             member.with_text(|text| full.insert(text, context.hasher));
         }
@@ -180,8 +180,8 @@ impl Set {
         mut visit: impl FnMut(Member<'s>),
     ) -> Option<u64> {
         match self {
-            Full(_) if start >> POSITION_BITS != 0 => None,
-            Full(LargeMembers(members)) => {
+            Table(_) if start >> POSITION_BITS != 0 => None,
+            Table(TableSet(members)) => {
                 let visit = |member: &'s MemberText| visit(member.member());
                 let hash_of = FullMembers::hash_of(context.hasher);
                 members.table().visit_from(start, count, hash_of, visit)
@@ -198,8 +198,8 @@ impl Set {
         match self {
             Integers(IntegerMembers(members)) => members.memory_bytes(),
             Compact(SmallMembers(members)) => members.memory_bytes(),
-            Full(LargeMembers(members)) => {
-                allocated_bytes(size_of::<FullMembers>()) + members.memory_bytes()
+            Table(TableSet(members)) => {
+                allocated_bytes(size_of::<TableMembers>()) + members.memory_bytes()
             }
         }
     }
@@ -208,7 +208,7 @@ impl Set {
     pub(crate) fn parts(&self) -> usize {
         match self {
             Integers(_) | Compact(_) => 1,
-            Full(LargeMembers(members)) => members.len(),
+            Table(TableSet(members)) => members.len(),
         }
     }
 
@@ -217,7 +217,7 @@ impl Set {
     pub(crate) fn encoding(&self) -> &'static str {
         match self {
             Integers(_) => "intset",
-            Compact(_) | Full(_) => "hashtable",
+            Compact(_) | Table(_) => "hashtable",
         }
     }
 }

@@ -60,7 +60,7 @@ pub(crate) const GROUP: Group = Group {
         .without("-9223372036854775808"),
         row("bitfield_ro", &[Key, Several(&[&[Word("get"), FIELD, FIELD_OFFSET]])]),
     ],
-    readers: &[],
+    final_reads: &[],
 };
 
 #[test]

@@ -3,9 +3,9 @@
 /// Commands of one type of value.
 pub(crate) struct Group {
     pub(crate) commands: &'static [Row],
-    /// Commands that show a whole value: they are sent for each key when all others were. Their
-    /// parts are keys and words.
-    pub(crate) readers: &'static [Row],
+    /// Commands that read a whole value: they are sent for each key after all others. Their parts
+    /// are keys and words.
+    pub(crate) final_reads: &'static [Row],
 }
 
 /// A command.
@@ -60,8 +60,9 @@ pub(crate) enum Part {
 pub(crate) enum Comparison {
     /// Everything, byte for byte.
     Exact,
-    /// Everything, but an error may be another one: newer versions have options that 7.0 has not.
-    AnyError,
+    /// Everything, but the text of an error may differ: newer versions have options that 7.0 has
+    /// not.
+    ErrorTextMayDiffer,
     /// Arrays have the same elements in any order.
     AnyOrder,
     /// Arrays have the same pairs of elements in any order.
@@ -75,18 +76,19 @@ pub(crate) enum Comparison {
     /// Names of encodings; all forms of strings are the same, since the store has others.
     Encoding,
     /// Only the types and lengths: the elements are random.
-    Shape,
+    TypesAndLengths,
     /// Only whether it is the same error or none.
     Errors,
     /// As `AnyOrder`, if the cursor at this argument is 0, and as `Errors` otherwise: the position
     /// at which an enumeration continues depends on the table. It also depends on a second count,
     /// which can be small.
-    Scan { cursor: usize },
+    Scan { cursor_argument: usize },
     /// As `Scan`, for pairs of elements.
-    ScanOfPairs { cursor: usize },
+    ScanOfPairs { cursor_argument: usize },
     /// As `Scan`, for members and their scores.
-    ScanOfScores { cursor: usize },
-    /// As `Shape`, and the key is deleted afterwards since its elements are not the same any more.
+    ScanWithScores { cursor_argument: usize },
+    /// As `TypesAndLengths`, and the key is deleted afterwards since its elements are not the same
+    /// any more.
     RandomRemoval,
 }
 
@@ -103,10 +105,14 @@ impl Comparison {
         let is_zero = |cursor: usize| arguments.get(cursor).is_some_and(|text| text == b"0");
         let is_begin = |cursor: usize| has_one_count && is_zero(cursor);
         match self {
-            Self::Scan { cursor } if is_begin(cursor) => Self::AnyOrder,
-            Self::ScanOfPairs { cursor } if is_begin(cursor) => Self::PairsInAnyOrder,
-            Self::ScanOfScores { cursor } if is_begin(cursor) => Self::ScoresInAnyOrder,
-            Self::Scan { .. } | Self::ScanOfPairs { .. } | Self::ScanOfScores { .. } => {
+            Self::Scan { cursor_argument } if is_begin(cursor_argument) => Self::AnyOrder,
+            Self::ScanOfPairs { cursor_argument } if is_begin(cursor_argument) => {
+                Self::PairsInAnyOrder
+            }
+            Self::ScanWithScores { cursor_argument } if is_begin(cursor_argument) => {
+                Self::ScoresInAnyOrder
+            }
+            Self::Scan { .. } | Self::ScanOfPairs { .. } | Self::ScanWithScores { .. } => {
                 Self::Errors
             }
             _ => self,

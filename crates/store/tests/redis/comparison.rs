@@ -13,7 +13,7 @@ use proptest::test_runner::{TestCaseResult, TestRunner};
 
 use crate::GROUPS;
 use crate::command_table::{Comparison, Group};
-use crate::generator::{KEYS, Request, reader_request, requests, requests_alone};
+use crate::generator::{KEYS, Request, read_request, requests, valid_requests_of_group};
 use crate::redis_server::{RedisServer, encode};
 use crate::resp_reply::RespReply;
 
@@ -28,12 +28,12 @@ pub(crate) fn compare_with_redis(group: &Group) {
     compare_all(requests(group, is_known));
 }
 
-/// Compares the replies to random requests of one group.
+/// Compares the replies to random valid requests of one group.
 ///
 /// # Panics
 /// A reply is another one.
-pub(crate) fn compare_alone_with_redis(group: &Group) {
-    compare_all(requests_alone(group));
+pub(crate) fn compare_valid_requests_of_group(group: &Group) {
+    compare_all(valid_requests_of_group(group));
 }
 
 fn compare_all(requests: impl Strategy<Value = Vec<Request>>) {
@@ -77,7 +77,7 @@ fn compare(
     let hello = request(&["HELLO", version]);
     store.reply(&hello);
     server.replies(&[hello]);
-    let all = with_deletions_and_readers(requests);
+    let all = with_deletions_and_final_reads(requests);
     let replies = server.replies(&all);
     for (index, (request, expected)) in all.iter().zip(&replies).enumerate() {
         let reply = store.reply(request);
@@ -93,7 +93,7 @@ fn compare(
 
 /// Returns the requests with the deletions that make the values the same again, and the requests
 /// that show all values in the end.
-fn with_deletions_and_readers(requests: &[Request]) -> Vec<Request> {
+fn with_deletions_and_final_reads(requests: &[Request]) -> Vec<Request> {
     let mut all = Vec::new();
     for request in requests {
         all.push(request.clone());
@@ -101,7 +101,7 @@ fn with_deletions_and_readers(requests: &[Request]) -> Vec<Request> {
             && let Some(key) = request.arguments.get(1)
         {
             let arguments = vec!["DEL".into(), key.clone()];
-            all.push(Request { arguments, comparison: Comparison::Shape });
+            all.push(Request { arguments, comparison: Comparison::TypesAndLengths });
         }
     }
     // Redis unpacks a sorted set when it sorts its members.
@@ -109,11 +109,11 @@ fn with_deletions_and_readers(requests: &[Request]) -> Vec<Request> {
         |request: &Request| request.arguments[0].to_ascii_lowercase().starts_with(b"sort");
     let has_sort = requests.iter().any(is_sort);
     for key in KEYS {
-        let readers = GROUPS.iter().flat_map(|group| group.readers);
-        let readers = readers.filter(|reader| is_known(reader.name));
-        let readers =
-            readers.filter(|reader| !has_sort || reader.comparison != Comparison::Encoding);
-        all.extend(readers.map(|reader| reader_request(reader, key)));
+        let final_reads = GROUPS.iter().flat_map(|group| group.final_reads);
+        let final_reads = final_reads.filter(|read| is_known(read.name));
+        let final_reads =
+            final_reads.filter(|read| !has_sort || read.comparison != Comparison::Encoding);
+        all.extend(final_reads.map(|read| read_request(read, key)));
     }
     all
 }

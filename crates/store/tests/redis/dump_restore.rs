@@ -10,7 +10,7 @@ use crate::GROUPS;
 use crate::command_table::Part::{Float, Integer, Key, Member, Repeated, Text, Value};
 use crate::command_table::{Comparison, Group, Row, row};
 use crate::comparison::StoreClient;
-use crate::generator::{KEYS, Request, reader_request, requests_alone};
+use crate::generator::{KEYS, Request, read_request, valid_requests_of_group};
 use crate::payload_checksum::seal;
 use crate::redis_server::RedisServer;
 use crate::resp_reply::RespReply;
@@ -57,7 +57,7 @@ const GROUP: Group = Group {
         row("hset", &[Key, Repeated(&[Member, Text(TEXTS)])]),
         row("del", &[Key]),
     ],
-    readers: &[],
+    final_reads: &[],
 };
 
 /// The settings of redis-server for the largest size of a packed collection.
@@ -75,10 +75,10 @@ fn request(words: &[&[u8]]) -> Request {
 }
 
 /// Returns the requests that show all values, but not how they are stored.
-fn readers() -> Vec<Request> {
+fn final_reads() -> Vec<Request> {
     let is_about_value = |row: &&Row| !matches!(row.name, "ttl" | "object");
-    let rows = || GROUPS.iter().flat_map(|group| group.readers).filter(is_about_value);
-    KEYS.iter().flat_map(|key| rows().map(|row| reader_request(row, key))).collect()
+    let rows = || GROUPS.iter().flat_map(|group| group.final_reads).filter(is_about_value);
+    KEYS.iter().flat_map(|key| rows().map(|row| read_request(row, key))).collect()
 }
 
 /// Restores payloads with a function, which returns the reply.
@@ -106,29 +106,29 @@ fn check(server: &mut RedisServer, limits: &str, requests: &[Request]) -> TestCa
     }
     server.replies(&[request(&[b"FLUSHALL"])]);
     server.replies(requests);
-    let readers = readers();
-    let expected = server.replies(&readers);
+    let final_reads = final_reads();
+    let expected = server.replies(&final_reads);
     let mut one = |request| server.replies(&[request]).remove(0);
 
     let dumped = dump_all(&mut one);
     let mut store = StoreClient::new(WORK_MAX);
     restore_all(&dumped, |request| store.reply(&request))?;
-    for (reader, expected) in readers.iter().zip(&expected) {
-        let reply = store.reply(reader);
+    for (read, expected) in final_reads.iter().zip(&expected) {
+        let reply = store.reply(read);
         prop_assert!(
-            reply.matches(expected, reader.comparison),
-            "{reader:?}\nredis-server: {expected:?}\n       store: {reply:?}"
+            reply.matches(expected, read.comparison),
+            "{read:?}\nredis-server: {expected:?}\n       store: {reply:?}"
         );
     }
 
     let dumped = dump_all(|request| store.reply(&request));
     one(request(&[b"FLUSHALL"]));
     restore_all(&dumped, &mut one)?;
-    for (reader, expected) in readers.iter().zip(&expected) {
-        let reply = one(reader.clone());
+    for (read, expected) in final_reads.iter().zip(&expected) {
+        let reply = one(read.clone());
         prop_assert!(
-            reply.matches(expected, reader.comparison),
-            "{reader:?} of what the store has dumped\nbefore: {expected:?}\n after: {reply:?}"
+            reply.matches(expected, read.comparison),
+            "{read:?} of what the store has dumped\nbefore: {expected:?}\n after: {reply:?}"
         );
     }
     Ok(())
@@ -143,7 +143,7 @@ fn values_go_from_redis_to_the_store_and_back() {
         config.cases = CASES;
     }
     let server = RefCell::new(RedisServer::start());
-    let strategy = (prop::sample::select(&["128", "2"][..]), requests_alone(&GROUP));
+    let strategy = (prop::sample::select(&["128", "2"][..]), valid_requests_of_group(&GROUP));
     let result = TestRunner::new(config)
         .run(&strategy, |(limits, requests)| check(&mut server.borrow_mut(), limits, &requests));
     if let Err(error) = result {
@@ -212,11 +212,11 @@ fn old_and_seldom_forms_are_restored() {
         let expected = server.replies(std::slice::from_ref(&restore)).remove(0);
         let reply = store.reply(&restore);
         assert_eq!(format!("{reply:?}"), format!("{expected:?}"), "{name}: {value:?}");
-        for reader in readers().iter().take(readers().len() / KEYS.len()) {
-            let expected = server.replies(std::slice::from_ref(reader)).remove(0);
-            let reply = store.reply(reader);
-            let is_same = reply.matches(&expected, reader.comparison);
-            assert!(is_same, "{name}: {reader:?}\n{expected:?}\n{reply:?}");
+        for read in final_reads().iter().take(final_reads().len() / KEYS.len()) {
+            let expected = server.replies(std::slice::from_ref(read)).remove(0);
+            let reply = store.reply(read);
+            let is_same = reply.matches(&expected, read.comparison);
+            assert!(is_same, "{name}: {read:?}\n{expected:?}\n{reply:?}");
         }
     }
 }

@@ -79,25 +79,27 @@ pub(crate) fn requests<F: Fn(&str) -> bool>(
     prop::collection::vec(request, 1..50)
 }
 
-/// Returns requests of one group, none of which has anything wrong with it.
-pub(crate) fn requests_alone(group: &Group) -> impl Strategy<Value = Vec<Request>> + use<> {
-    let rows = group.commands.iter().map(|row| right_request(row).boxed()).collect::<Vec<_>>();
+/// Returns valid requests of one group.
+pub(crate) fn valid_requests_of_group(
+    group: &Group,
+) -> impl Strategy<Value = Vec<Request>> + use<> {
+    let rows = group.commands.iter().map(|row| valid_request(row).boxed()).collect::<Vec<_>>();
     prop::collection::vec(Union::new(rows), 1..50)
 }
 
-/// Returns the request of a reader for one key.
-pub(crate) fn reader_request(row: &Row, key: &str) -> Request {
+/// Returns the request of a final read for one key.
+pub(crate) fn read_request(row: &Row, key: &str) -> Request {
     let arguments = row.parts.iter().map(|part| match part {
         Part::Key => key.into(),
         Part::Word(word) => (*word).into(),
-        _ => panic!("{}: the parts of readers are keys and words", row.name),
+        _ => panic!("{}: the parts of final reads are keys and words", row.name),
     });
     let arguments = [row.name.into()].into_iter().chain(arguments).collect();
     Request { arguments, comparison: row.comparison }
 }
 
-/// Returns requests of one command.
-fn right_request(row: &Row) -> impl Strategy<Value = Request> + use<> {
+/// Returns valid requests of one command.
+fn valid_request(row: &Row) -> impl Strategy<Value = Request> + use<> {
     let comparison = row.comparison;
     let name = one_text(&[row.name]);
     (name, all_parts(row.parts)).prop_map(move |(name, parts)| {
@@ -106,10 +108,10 @@ fn right_request(row: &Row) -> impl Strategy<Value = Request> + use<> {
     })
 }
 
-/// Returns requests of one command, some of which have something wrong with them.
+/// Returns requests of one command, some of which are invalid.
 fn request(row: &Row) -> impl Strategy<Value = Request> + use<> {
     let left_out = row.left_out.map(str::as_bytes);
-    let right = right_request(row);
+    let right = valid_request(row);
     (right, 0..32_u32, any::<prop::sample::Index>(), prop::sample::select(&ODD_TEXTS[..])).prop_map(
         move |(mut request, fault, index, odd)| {
             let arguments = &mut request.arguments;

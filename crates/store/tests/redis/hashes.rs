@@ -1,6 +1,6 @@
 //! Commands on hashes. Those on the expiry of fields are newer than Redis 7.0.
 
-use crate::command_table::Comparison::{PairsInAnyOrder, ScanOfPairs, Shape};
+use crate::command_table::Comparison::{PairsInAnyOrder, ScanOfPairs, TypesAndLengths};
 use crate::command_table::Part::{
     Float, Integer, Key, Member, Optional, Repeated, Several, Text, Value, Word,
 };
@@ -25,7 +25,7 @@ pub(crate) const GROUP: Group = Group {
         row("hincrby", &[Key, Member, Integer]),
         row("hincrbyfloat", &[Key, Member, Float]),
         row("hrandfield", &[Key, Optional(&[Integer, Optional(&[Word("withvalues")])])])
-            .compared(Shape),
+            .compared(TypesAndLengths),
         row(
             "hscan",
             &[
@@ -36,9 +36,9 @@ pub(crate) const GROUP: Group = Group {
                 Several(&[&[Word("match"), Text(&["*", "f*", "[fg]?", "1", "\\*", "^"])]]),
             ],
         )
-        .compared(ScanOfPairs { cursor: 2 }),
+        .compared(ScanOfPairs { cursor_argument: 2 }),
     ],
-    readers: &[row("hgetall", &[Key]).compared(PairsInAnyOrder)],
+    final_reads: &[row("hgetall", &[Key]).compared(PairsInAnyOrder)],
 };
 
 #[test]

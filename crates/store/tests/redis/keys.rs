@@ -1,6 +1,6 @@
 //! Commands on keys of all types.
 
-use crate::command_table::Comparison::{AnyOrder, Encoding, Errors, Near, Scan, Shape};
+use crate::command_table::Comparison::{AnyOrder, Encoding, Errors, Near, Scan, TypesAndLengths};
 use crate::command_table::Part::{
     Integer, Key, Milliseconds, Optional, Repeated, Seconds, Several, Text, UnixMilliseconds,
     UnixSeconds, Word,
@@ -34,9 +34,9 @@ pub(crate) const GROUP: Group = Group {
         row("expiretime", &[Key]).compared(Near(1)),
         row("pexpiretime", &[Key]).compared(Near(2000)),
         row("keys", &[Text(&["*", "a", "[a-c]", "[^a]", "?", "x*"])]).compared(AnyOrder),
-        row("randomkey", &[]).compared(Shape),
+        row("randomkey", &[]).compared(TypesAndLengths),
         // Redis counts keys that have expired and were not accessed.
-        row("dbsize", &[]).compared(Shape),
+        row("dbsize", &[]).compared(TypesAndLengths),
         row(
             "scan",
             &[
@@ -49,7 +49,7 @@ pub(crate) const GROUP: Group = Group {
                 ]),
             ],
         )
-        .compared(Scan { cursor: 1 }),
+        .compared(Scan { cursor_argument: 1 }),
         row("swapdb", &[Integer, Integer]),
         row("select", &[Text(&["0", "0", "1", "16", "-1", "x"])]),
         row("dump", &[Key]).compared(Errors),
@@ -71,7 +71,7 @@ pub(crate) const GROUP: Group = Group {
             .compared(Errors),
         row("flushdb", &[Several(&[&[Word("async")], &[Word("sync")]])]),
     ],
-    readers: &[
+    final_reads: &[
         row("type", &[Key]),
         row("object", &[Word("encoding"), Key]).compared(Encoding),
         row("ttl", &[Key]).compared(Near(1)),

@@ -49,7 +49,7 @@ pub(crate) const GROUP: Group = Group {
         row("lmove", &[Key, Key, END, END]),
         row("rpoplpush", &[Key, Key]),
     ],
-    readers: &[row("lrange", &[Key, Word("0"), Word("-1")])],
+    final_reads: &[row("lrange", &[Key, Word("0"), Word("-1")])],
 };
 
 #[test]

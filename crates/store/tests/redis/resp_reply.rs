@@ -69,20 +69,22 @@ impl RespReply {
         }
         match (self, other) {
             (Line(kind, text), Line(other_kind, other_text)) if kind == other_kind => match kind {
-                b'-' => comparison == Comparison::AnyError,
-                b',' => comparison == Comparison::Shape || number(text) == number(other_text),
+                b'-' => comparison == Comparison::ErrorTextMayDiffer,
+                b',' => {
+                    comparison == Comparison::TypesAndLengths || number(text) == number(other_text)
+                }
                 b':' => match (comparison, number(text), number(other_text)) {
                     (Comparison::Near(most), Some(one), Some(two)) => {
                         is_near(one, two, most as f64)
                     }
-                    (Comparison::Shape | Comparison::RandomRemoval, ..) => true,
+                    (Comparison::TypesAndLengths | Comparison::RandomRemoval, ..) => true,
                     _ => false,
                 },
                 _ => false,
             },
             (Text(kind, text), Text(other_kind, other_text)) if kind == other_kind => {
                 match comparison {
-                    Comparison::Shape | Comparison::RandomRemoval => true,
+                    Comparison::TypesAndLengths | Comparison::RandomRemoval => true,
                     Comparison::Encoding => is_same_encoding(text, other_text),
                     Comparison::Numbers => {
                         number(text).is_some() && number(text) == number(other_text)

@@ -1,6 +1,6 @@
 //! Commands on sets.
 
-use crate::command_table::Comparison::{AnyOrder, RandomRemoval, Scan, Shape};
+use crate::command_table::Comparison::{AnyOrder, RandomRemoval, Scan, TypesAndLengths};
 use crate::command_table::Part::{
     Counted, Integer, Key, Member, Optional, Repeated, Several, Text, Word,
 };
@@ -18,7 +18,7 @@ pub(crate) const GROUP: Group = Group {
         row("scard", &[Key]),
         row("smembers", &[Key]).compared(AnyOrder),
         row("spop", &[Key, Optional(&[Integer])]).compared(RandomRemoval),
-        row("srandmember", &[Key, Optional(&[Integer])]).compared(Shape),
+        row("srandmember", &[Key, Optional(&[Integer])]).compared(TypesAndLengths),
         row("smove", &[Key, Key, Member]),
         row("sinter", &[Repeated(&[Key])]).compared(AnyOrder),
         row("sinterstore", &[Key, Repeated(&[Key])]),
@@ -37,9 +37,9 @@ pub(crate) const GROUP: Group = Group {
                 Several(&[&[Word("match"), Text(&["*", "f*", "[fg]?", "1", "\\*", "^"])]]),
             ],
         )
-        .compared(Scan { cursor: 2 }),
+        .compared(Scan { cursor_argument: 2 }),
     ],
-    readers: &[row("smembers", &[Key]).compared(AnyOrder)],
+    final_reads: &[row("smembers", &[Key]).compared(AnyOrder)],
 };
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::command_table::Comparison::{AnyOrder, Errors};
 use crate::command_table::Part::{Integer, Key, Repeated, Several, Text, Word};
 use crate::command_table::{Group, Part, row};
-use crate::comparison::compare_alone_with_redis;
+use crate::comparison::compare_valid_requests_of_group;
 
 const ELEMENT: Part = Text(&["a", "b", "c", "d", "e", "1", "2.5", "-3", "10", "x"]);
 const FIELD: Part = Text(&["f", "g"]);
@@ -45,7 +45,7 @@ pub(crate) const GROUP: Group = Group {
         row("sort_ro", &[Key, Word("by"), Text(&["nosort", "#"]), Several(&[DESCENDING])])
             .compared(AnyOrder),
     ],
-    readers: &[],
+    final_reads: &[],
 };
 
 /// Lists and sorted sets, which have an order.
@@ -64,7 +64,7 @@ const ORDERED: Group = Group {
         ),
         row("lrange", &[Text(&["l", "a", "b", "c"]), Word("0"), Word("-1")]),
     ],
-    readers: &[],
+    final_reads: &[],
 };
 
 /// No odd texts, since redis-server 7.0.15 takes a number that was out of range before
@@ -91,20 +91,20 @@ const WITH_FAULTS: Group = Group {
         row("sort_ro", &[Key, Several(&[GET_OPTION, LIMIT, STORE])]).compared(Errors),
         row("sort", &[]),
     ],
-    readers: &[],
+    final_reads: &[],
 };
 
 #[test]
 fn elements_are_sorted() {
-    compare_alone_with_redis(&GROUP);
+    compare_valid_requests_of_group(&GROUP);
 }
 
 #[test]
 fn elements_keep_their_order() {
-    compare_alone_with_redis(&ORDERED);
+    compare_valid_requests_of_group(&ORDERED);
 }
 
 #[test]
 fn faults_are_errors() {
-    compare_alone_with_redis(&WITH_FAULTS);
+    compare_valid_requests_of_group(&WITH_FAULTS);
 }

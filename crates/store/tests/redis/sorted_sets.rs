@@ -1,25 +1,30 @@
-//! Commands on sorted sets.
+//! Random commands on sorted sets, whose replies are compared with those of redis-server.
 
-use crate::command_table::Comparison::{AnyError, Numbers, ScanOfScores, Shape};
+use crate::command_table::Comparison::{
+    ErrorTextMayDiffer, Numbers, ScanWithScores, TypesAndLengths,
+};
 use crate::command_table::Part::{
     Counted, Integer, Key, Member, Optional, Repeated, Several, Text, Word,
 };
 use crate::command_table::{Group, Part, Row, row};
-use crate::comparison::{compare_alone_with_redis, compare_with_redis};
+use crate::comparison::{compare_valid_requests_of_group, compare_with_redis};
 
-/// Scores that both servers write with the same digits.
+/// Scores that both servers write with the same digits, and texts that are not scores. A text that
+/// is here twice is sent more often.
 const SCORE: Part = Text(&[
     "0", "1", "2", "3", "1.5", "-2", "-0", "1e3", "+7", "inf", "-inf", "0x10", "1e400", "x", "nan",
     "1", "2", "2.25", "1000000", "-70000",
 ]);
+/// Bounds of ranges of scores, and texts that are not bounds.
 const SCORE_BOUND: Part = Text(&[
     "0", "1", "(1", "2", "(2", "3", "-inf", "+inf", "inf", "(-inf", "1.5", "-2", "x", "(", "1000",
     "-inf", "+inf", "nan",
 ]);
-const TEXT_BOUND: Part =
+/// Bounds of lexicographical ranges, and texts that are not bounds.
+const LEX_BOUND: Part =
     Text(&["-", "+", "-", "+", "[f", "(f", "[1", "(1", "[", "(", "f", "(g", "[3", "(h", "--"]);
 const LIMIT: &[Part] = &[Word("limit"), Integer, Integer];
-const SCORES: Part = Word("withscores");
+const WITH_SCORES: Part = Word("withscores");
 const ADD_OPTIONS: Part = Several(&[
     &[Word("nx")],
     &[Word("xx")],
@@ -34,7 +39,7 @@ const COMBINE_OPTIONS: Part = Several(&[
     &[Word("aggregate"), Text(&["sum", "min", "max", "x"])],
     &[Word("weights"), SCORE],
     &[Word("weights"), SCORE, SCORE],
-    &[SCORES],
+    &[WITH_SCORES],
 ]);
 const STORE_OPTIONS: Part = Several(&[
     &[Word("aggregate"), Text(&["sum", "min", "max"])],
@@ -64,17 +69,24 @@ pub(crate) const GROUP: Group = Group {
         scored("zmscore", &[Key, Repeated(&[Member])]),
         row("zcard", &[Key]),
         row("zcount", &[Key, SCORE_BOUND, SCORE_BOUND]),
-        row("zrank", &[Key, Member]).compared(AnyError),
-        row("zrevrank", &[Key, Member]).compared(AnyError),
-        row("zrandmember", &[Key, Optional(&[Integer, Optional(&[SCORES])])]).compared(Shape),
+        row("zrank", &[Key, Member]).compared(ErrorTextMayDiffer),
+        row("zrevrank", &[Key, Member]).compared(ErrorTextMayDiffer),
+        row("zrandmember", &[Key, Optional(&[Integer, Optional(&[WITH_SCORES])])])
+            .compared(TypesAndLengths),
         scored(
             "zrange",
-            &[Key, RANGE_BOUNDS, Several(&[LIMIT, &[SCORES], &[SCORES], &[Word("rev")]])],
+            &[Key, RANGE_BOUNDS, Several(&[LIMIT, &[WITH_SCORES], &[WITH_SCORES], &[Word("rev")]])],
         ),
         row("zrangestore", &[Key, Key, RANGE_BOUNDS, Several(&[LIMIT, &[Word("rev")]])]),
-        scored("zrevrange", &[Key, Integer, Integer, Optional(&[SCORES])]),
-        scored("zrangebyscore", &[Key, SCORE_BOUND, SCORE_BOUND, Several(&[LIMIT, &[SCORES]])]),
-        scored("zrevrangebyscore", &[Key, SCORE_BOUND, SCORE_BOUND, Several(&[LIMIT, &[SCORES]])]),
+        scored("zrevrange", &[Key, Integer, Integer, Optional(&[WITH_SCORES])]),
+        scored(
+            "zrangebyscore",
+            &[Key, SCORE_BOUND, SCORE_BOUND, Several(&[LIMIT, &[WITH_SCORES]])],
+        ),
+        scored(
+            "zrevrangebyscore",
+            &[Key, SCORE_BOUND, SCORE_BOUND, Several(&[LIMIT, &[WITH_SCORES]])],
+        ),
         row("zremrangebyrank", &[Key, Integer, Integer]),
         row("zremrangebyscore", &[Key, SCORE_BOUND, SCORE_BOUND]),
         row(
@@ -87,7 +99,7 @@ pub(crate) const GROUP: Group = Group {
                 Several(&[&[Word("match"), Text(&["*", "f*", "[fg]?", "1", "\\*", "^"])]]),
             ],
         )
-        .compared(ScanOfScores { cursor: 2 }),
+        .compared(ScanWithScores { cursor_argument: 2 }),
         scored("zpopmin", &[Key, Optional(&[Integer])]),
         scored("zpopmax", &[Key, Optional(&[Integer])]),
         scored(
@@ -96,41 +108,42 @@ pub(crate) const GROUP: Group = Group {
         ),
         scored("zunion", &[Counted(&[Key]), COMBINE_OPTIONS]),
         scored("zinter", &[Counted(&[Key]), COMBINE_OPTIONS]),
-        scored("zdiff", &[Counted(&[Key]), Optional(&[SCORES])]),
+        scored("zdiff", &[Counted(&[Key]), Optional(&[WITH_SCORES])]),
         row("zunionstore", &[Key, Counted(&[Key]), STORE_OPTIONS]),
         row("zinterstore", &[Key, Counted(&[Key]), STORE_OPTIONS]),
         row("zdiffstore", &[Key, Counted(&[Key])]),
         row("zintercard", &[Counted(&[Key]), Optional(&[Word("limit"), Integer])]),
     ],
-    readers: &[scored("zrange", &[Key, Word("0"), Word("-1"), SCORES])],
+    final_reads: &[scored("zrange", &[Key, Word("0"), Word("-1"), WITH_SCORES])],
 };
 
-/// Commands on ranges of texts, whose results are only specified where all scores are equal.
-const TEXT_RANGES: Group = Group {
+/// Commands on lexicographical ranges (`BYLEX`), whose results are only specified if all scores are
+/// equal.
+const LEX_RANGES: Group = Group {
     commands: &[
         row("zadd", &[Key, Word("0"), LONG_MEMBER]),
         row("zadd", &[Key, Repeated(&[Word("0"), Member])]),
         row("zadd", &[Key, Repeated(&[Word("0"), Member])]),
         row("zrem", &[Key, Member]),
-        row("zlexcount", &[Key, TEXT_BOUND, TEXT_BOUND]),
-        row("zrangebylex", &[Key, TEXT_BOUND, TEXT_BOUND, Several(&[LIMIT])]),
-        row("zrevrangebylex", &[Key, TEXT_BOUND, TEXT_BOUND, Several(&[LIMIT, &[SCORES]])]),
-        row("zremrangebylex", &[Key, TEXT_BOUND, TEXT_BOUND]),
+        row("zlexcount", &[Key, LEX_BOUND, LEX_BOUND]),
+        row("zrangebylex", &[Key, LEX_BOUND, LEX_BOUND, Several(&[LIMIT])]),
+        row("zrevrangebylex", &[Key, LEX_BOUND, LEX_BOUND, Several(&[LIMIT, &[WITH_SCORES]])]),
+        row("zremrangebylex", &[Key, LEX_BOUND, LEX_BOUND]),
         row(
             "zrange",
-            &[Key, TEXT_BOUND, TEXT_BOUND, Word("bylex"), Several(&[LIMIT, &[Word("rev")]])],
+            &[Key, LEX_BOUND, LEX_BOUND, Word("bylex"), Several(&[LIMIT, &[Word("rev")]])],
         ),
         row(
             "zrangestore",
-            &[Key, Key, TEXT_BOUND, TEXT_BOUND, Word("bylex"), Several(&[LIMIT, &[Word("rev")]])],
+            &[Key, Key, LEX_BOUND, LEX_BOUND, Word("bylex"), Several(&[LIMIT, &[Word("rev")]])],
         ),
     ],
-    readers: &[],
+    final_reads: &[],
 };
 
 #[test]
-fn ranges_of_texts() {
-    compare_alone_with_redis(&TEXT_RANGES);
+fn lexicographical_ranges() {
+    compare_valid_requests_of_group(&LEX_RANGES);
 }
 
 #[test]

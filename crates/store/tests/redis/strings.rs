@@ -60,7 +60,7 @@ pub(crate) const GROUP: Group = Group {
             ],
         ),
     ],
-    readers: &[row("get", &[Key])],
+    final_reads: &[row("get", &[Key])],
 };
 
 #[test]

@@ -4,6 +4,7 @@ use super::context::{Context, TRUST_IS_IDLE, Trust};
 use super::html::Html;
 use super::script::ScriptContext;
 use super::style::StyleContext;
+use crate::page_types::{self, PageSyntax};
 
 /// A position in a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,20 +17,16 @@ pub(crate) enum PageContext {
 }
 
 impl PageContext {
-    /// Returns the beginning of a file, by its name: `/a/b.dyn.html`. All kinds without another
-    /// rule are HTML, where forgotten escaping costs most.
+    /// Returns the beginning of a file, by its name: `/a/b.dyn.html`.
     pub(crate) fn of_file(path: &str) -> Self {
         let name = path.rsplit('/').next().unwrap_or_default();
         let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-        match extension.to_ascii_lowercase().as_str() {
-            "txt" | "csv" | "tsv" | "md" | "ics" | "vcf" | "text" => Self::Plain,
-            "json" | "js" | "mjs" | "map" | "webmanifest" | "geojson" | "jsonld" => {
-                Self::Script(ScriptContext::default())
-            }
-            "css" => Self::Style(StyleContext::default()),
-            "xml" | "svg" | "xhtml" | "xht" | "mml" | "rss" | "atom" | "xsl" | "xslt" | "kml"
-            | "gpx" | "opml" => Self::Html(Box::new(Html::xml())),
-            _ => Self::Html(Box::default()),
+        match page_types::syntax(extension) {
+            PageSyntax::Plain => Self::Plain,
+            PageSyntax::Script => Self::Script(ScriptContext::default()),
+            PageSyntax::Style => Self::Style(StyleContext::default()),
+            PageSyntax::Xml => Self::Html(Box::new(Html::xml())),
+            PageSyntax::Html => Self::Html(Box::default()),
         }
     }
 

@@ -55,9 +55,9 @@ impl<'a> Lexer<'a> {
         if !rest.starts_with(b"--") {
             return Ok(false);
         }
-        if let Some(level) = literal::long_level(&rest[2..]) {
+        if let Some(level) = literal::long_bracket_level(&rest[2..]) {
             let line = self.line;
-            let length = literal::long_length(&rest[2..], level).ok_or_else(|| {
+            let length = literal::long_bracket_length(&rest[2..], level).ok_or_else(|| {
                 FileFault::new(line, "the long comment has no end; close it with `]]`")
             })?;
             self.skip(2 + length);
@@ -95,8 +95,8 @@ impl<'a> Lexer<'a> {
         } else if first == b'"' || first == b'\'' {
             let length = literal::string_length(rest).map_err(|what| FileFault::new(line, what))?;
             (Kind::String, length)
-        } else if let Some(level) = literal::long_level(rest) {
-            let length = literal::long_length(rest, level).ok_or_else(|| {
+        } else if let Some(level) = literal::long_bracket_level(rest) {
+            let length = literal::long_bracket_length(rest, level).ok_or_else(|| {
                 FileFault::new(line, "the long string has no end; close it with `]]`")
             })?;
             (Kind::String, length)

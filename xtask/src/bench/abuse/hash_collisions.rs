@@ -25,8 +25,8 @@ pinion.post(\"/keys\", function(req)
 end)
 ";
 
-/// Ratios of the time of a request with keys that collide over that of one with others, and both
-/// times.
+/// Returns the ratio of the time of a request with keys that collide to that of one with other keys
+/// for each round, and both times as JSON.
 pub(super) fn measure(
     pinion: &Path,
     site: &Path,
@@ -38,14 +38,14 @@ pub(super) fn measure(
     let attack = content(colliding());
     // Their lowest bits differ, and their texts are as long.
     let usual = content((0..KEYS as u64).map(|n| f64::from_bits(4.5_f64.to_bits() + n * 0x1_0001)));
-    let (mut ratios, mut waits) = (Vec::new(), Vec::new());
+    let (mut ratios, mut rounds_json) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         let (server, _) = Started::start_with(pinion, site, "/", &flags)?;
         let (usual, attacked) = (seconds(&server, &usual)?, seconds(&server, &attack)?);
         ratios.push(attacked / usual);
-        waits.push(json!({ "usual_ms": usual * 1000.0, "abused_ms": attacked * 1000.0 }));
+        rounds_json.push(json!({ "usual_ms": usual * 1000.0, "abused_ms": attacked * 1000.0 }));
     }
-    Ok((ratios, waits))
+    Ok((ratios, rounds_json))
 }
 
 fn seconds(server: &Started, content: &str) -> Result<f64> {

@@ -2,7 +2,7 @@
 //! its pages. `tests/tests/black_box/lua_large_input.rs` counts the responses of the other client.
 
 use super::super::started_server::Started;
-use super::victim;
+use super::victim_latency_ms;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -45,8 +45,9 @@ fn literals() -> String {
     format!("return {{{}}}", literals.join(","))
 }
 
-/// Returns the ratios of the time that a victim waits during this load to its usual time, and both
-/// times. The limits are those of every site: each request is completed or reaches a limit.
+/// Returns the ratio of the latency of a victim during this load to its usual latency for each
+/// round, and both latencies as JSON. The limits are those of every site: each request is completed
+/// or reaches a limit.
 pub(super) fn measure(
     pinion: &Path,
     site: &Path,
@@ -55,10 +56,10 @@ pub(super) fn measure(
     content: &Content,
 ) -> Result<(Vec<f64>, Vec<Value>)> {
     let text = (content.text)();
-    let (mut ratios, mut waits) = (Vec::new(), Vec::new());
+    let (mut ratios, mut rounds_json) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         let (server, _) = Started::start_with(pinion, site, "/", &["--io", io])?;
-        let usual = victim(&server, || false)?;
+        let usual = victim_latency_ms(&server, || false)?;
         let (is_done, ended) = (AtomicBool::new(false), AtomicUsize::new(0));
         let abused = thread::scope(|scope| {
             let posts = scope.spawn(|| -> Result<()> {
@@ -72,13 +73,13 @@ pub(super) fn measure(
             });
             // At least one of the requests lasts from the beginning to the end.
             let is_going_on = || ended.load(Ordering::Relaxed) < 2 && !posts.is_finished();
-            let abused = victim(&server, is_going_on);
+            let abused = victim_latency_ms(&server, is_going_on);
             is_done.store(true, Ordering::Relaxed);
             let posted = posts.join().expect("it does not panic");
             posted.and(abused)
         })?;
         ratios.push(abused / usual);
-        waits.push(json!({ "usual_ms": usual, "abused_ms": abused }));
+        rounds_json.push(json!({ "usual_ms": usual, "abused_ms": abused }));
     }
-    Ok((ratios, waits))
+    Ok((ratios, rounds_json))
 }

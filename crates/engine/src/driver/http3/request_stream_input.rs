@@ -11,7 +11,7 @@ use super::fail;
 use crate::app::App;
 use crate::backend::Slot;
 use crate::buffer_pool::Pool;
-use crate::deadline::DeadlineWatch;
+use crate::deadline::DeadlineKind;
 use crate::driver::multiplexed_requests;
 use crate::end_reason::Gone;
 use crate::http3::{Http3, Open, number};
@@ -32,7 +32,7 @@ pub(super) fn opened<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id:
             read(app, core, slot, id);
             if open(core, slot, id).is_some_and(|open| open.own.awaits_head()) {
                 // It has less time than content.
-                core.conns.get(slot).link.deadline.is_over(DeadlineWatch::Body);
+                core.conns.get(slot).link.deadline.end(DeadlineKind::Body);
             }
         }
         Err(error) => failed(app, core, slot, id, error),
@@ -52,7 +52,7 @@ pub(crate) fn read<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: S
         let (http3, link, _) = core.http3(slot);
         if http3.discard(id, now_ms) {
             // The next part of it has its full time.
-            link.deadline.is_over(DeadlineWatch::Discard);
+            link.deadline.end(DeadlineKind::Discard);
         }
         return;
     }

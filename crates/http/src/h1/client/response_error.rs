@@ -5,19 +5,19 @@ use core::fmt;
 use crate::limits::{FIELDS_MAX, TRAILER_MAX_BYTES};
 use crate::refusal::Refusal;
 
-/// The error of a response. The connection must close: the begin of the next response is no longer
-/// certain.
+/// The error of a response. The connection must close, since the beginning of the next response is
+/// no longer certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResponseError {
     /// The status line breaks the grammar, or the bytes are no HTTP/1 at all (RFC 9112 §4).
-    StatusLine,
+    MalformedStatusLine,
     /// The version is neither HTTP/1.0 nor HTTP/1.1 (RFC 9112 §2.3).
-    Version,
+    UnsupportedVersion,
     /// A CR or LF outside of a CRLF (RFC 9112 §2.2).
-    LineEnd,
+    MisplacedLineEnd,
     /// A field line breaks the grammar: folded, space before the colon, control byte
     /// (RFC 9112 §5).
-    FieldLine,
+    MalformedFieldLine,
     /// The head is longer than the limit, in bytes.
     HeadTooLarge {
         /// The limit, [`ResponseLimits::head_bytes`](super::limits::ResponseLimits::head_bytes).
@@ -35,14 +35,14 @@ pub enum ResponseError {
         max: usize,
     },
     /// `Content-Length` is no decimal number, or there are several that differ (RFC 9112 §6.3).
-    ContentLength,
+    InvalidContentLength,
     /// `Transfer-Encoding` came twice, beside `Content-Length`, in HTTP/1.0, or does not end in one
     /// `chunked` (RFC 9112 §6.1, §6.3).
-    TransferEncoding,
+    AmbiguousTransferEncoding,
     /// A transfer coding other than `chunked` (RFC 9112 §6.1).
-    TransferCoding,
+    UnsupportedTransferCoding,
     /// The chunked framing is broken (RFC 9112 §7.1).
-    Chunk,
+    MalformedChunk,
     /// More bytes of chunk extensions than the limit (RFC 9112 §7.1.1).
     ChunkExtensionsTooLarge {
         /// The limit, [`ResponseLimits::chunk_extension_bytes`].
@@ -52,7 +52,7 @@ pub enum ResponseError {
         max_bytes: u64,
     },
     /// A trailer field line breaks the grammar (RFC 9112 §7.1.2).
-    Trailer,
+    MalformedTrailer,
     /// The trailer section is longer than [`TRAILER_MAX_BYTES`].
     TrailersTooLarge,
     /// The trailer section has more than [`FIELDS_MAX`] field lines.
@@ -76,21 +76,24 @@ pub enum ResponseError {
 }
 
 impl ResponseError {
-    /// Returns the error of a response that breaks a rule which requests have as well.
-    pub(super) const fn of(refusal: Refusal) -> ResponseError {
+    /// Converts an error of the parts of the parser that requests and responses share.
+    pub(super) const fn from_refusal(refusal: Refusal) -> ResponseError {
         match refusal {
-            Refusal::LineEnd => ResponseError::LineEnd,
-            Refusal::FieldLine => ResponseError::FieldLine,
-            Refusal::ContentLength => ResponseError::ContentLength,
-            Refusal::TransferEncoding => ResponseError::TransferEncoding,
-            Refusal::TransferCoding => ResponseError::TransferCoding,
-            Refusal::Chunk => ResponseError::Chunk,
-            Refusal::Trailer => ResponseError::Trailer,
-            // Those of heads and of content have limits that the parser knows.
+            Refusal::LineEnd => ResponseError::MisplacedLineEnd,
+            Refusal::FieldLine => ResponseError::MalformedFieldLine,
+            Refusal::ContentLength => ResponseError::InvalidContentLength,
+            Refusal::TransferEncoding => ResponseError::AmbiguousTransferEncoding,
+            Refusal::TransferCoding => ResponseError::UnsupportedTransferCoding,
+            Refusal::Chunk => ResponseError::MalformedChunk,
+            Refusal::Trailer => ResponseError::MalformedTrailer,
+            // These come from the trailer section. Callers convert those of the head, since they
+            // know its limits.
             Refusal::HeadTooLarge => ResponseError::TrailersTooLarge,
             Refusal::TooManyFields => ResponseError::TooManyTrailers,
+            // Not reached: the parser reports its own limit instead.
             Refusal::ContentTooLarge => ResponseError::ContentTooLarge { max_bytes: u64::MAX },
-            // Only a request line, the fields of a request, or its time is refused for these.
+            // Parsing of responses never returns these: they are about request lines, fields of
+            // requests and their timeouts.
             Refusal::RequestLine
             | Refusal::EmptyLines
             | Refusal::Target
@@ -100,15 +103,15 @@ impl ResponseError {
             | Refusal::Expectation
             | Refusal::OpenHeadsTooLarge
             | Refusal::MethodTooLong
-            | Refusal::Version => ResponseError::StatusLine,
+            | Refusal::Version => ResponseError::MalformedStatusLine,
         }
     }
 }
 
-/// A number of bytes for people: in KiB if it is a multiple of them.
-struct Bytes(u64);
+/// A number of bytes as messages show it: in KiB if it is a multiple of 1024.
+struct DisplayedSize(u64);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for DisplayedSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             bytes if bytes >= 1024 && bytes.is_multiple_of(1024) => {
@@ -122,12 +125,12 @@ impl fmt::Display for Bytes {
 impl fmt::Display for ResponseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match *self {
-            Self::StatusLine => "the response does not begin with a status line of HTTP/1",
-            Self::Version => "the response is neither HTTP/1.0 nor HTTP/1.1",
-            Self::LineEnd => "the response's head has a CR or LF that ends no line",
-            Self::FieldLine => "the response has a malformed field line",
+            Self::MalformedStatusLine => "the response does not begin with a status line of HTTP/1",
+            Self::UnsupportedVersion => "the response is neither HTTP/1.0 nor HTTP/1.1",
+            Self::MisplacedLineEnd => "the response's head has a CR or LF that ends no line",
+            Self::MalformedFieldLine => "the response has a malformed field line",
             Self::HeadTooLarge { max_bytes } => {
-                let max = Bytes(max_bytes as u64);
+                let max = DisplayedSize(max_bytes as u64);
                 return write!(f, "the response's head is longer than {max}");
             }
             Self::TooManyFields { max } => {
@@ -136,24 +139,26 @@ impl fmt::Display for ResponseError {
             Self::TooManyInterimResponses { max } => {
                 return write!(f, "more than {max} interim responses came before the response");
             }
-            Self::ContentLength => "the response's Content-Length is malformed or ambiguous",
-            Self::TransferEncoding => "the response's Transfer-Encoding is ambiguous",
-            Self::TransferCoding => "the response has a transfer coding other than chunked",
-            Self::Chunk => "the response's content has a malformed chunk",
+            Self::InvalidContentLength => "the response's Content-Length is malformed or ambiguous",
+            Self::AmbiguousTransferEncoding => "the response's Transfer-Encoding is ambiguous",
+            Self::UnsupportedTransferCoding => {
+                "the response has a transfer coding other than chunked"
+            }
+            Self::MalformedChunk => "the response's content has a malformed chunk",
             Self::ChunkExtensionsTooLarge { max_bytes } => {
-                let max = Bytes(max_bytes);
+                let max = DisplayedSize(max_bytes);
                 return write!(f, "the response's chunk extensions are longer than {max}");
             }
-            Self::Trailer => "the response has a malformed trailer field",
+            Self::MalformedTrailer => "the response has a malformed trailer field",
             Self::TrailersTooLarge => {
-                let max = Bytes(TRAILER_MAX_BYTES as u64);
+                let max = DisplayedSize(TRAILER_MAX_BYTES as u64);
                 return write!(f, "the response's trailers are longer than {max}");
             }
             Self::TooManyTrailers => {
                 return write!(f, "the response has more than {FIELDS_MAX} trailer fields");
             }
             Self::ContentTooLarge { max_bytes } => {
-                let max = Bytes(max_bytes);
+                let max = DisplayedSize(max_bytes);
                 return write!(f, "the response's content is longer than {max}");
             }
             Self::UnexpectedUpgrade => "the server switched to a protocol that was not asked for",

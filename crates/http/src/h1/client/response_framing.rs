@@ -69,7 +69,8 @@ pub(super) fn message_end(
     }
     if has_coding {
         // Rules 3 and 4, in the strict reading: one `chunked` alone, or an error.
-        head_parser::transfer_encoding(version, fields, known).map_err(ResponseError::of)?;
+        head_parser::transfer_encoding(version, fields, known)
+            .map_err(ResponseError::from_refusal)?;
         let framing = ResponseFraming::Chunked;
         return Ok(MessageEnd { framing, content_length: None, keep_alive });
     }
@@ -93,9 +94,9 @@ fn content_length(
     let mut length = None;
     for value in known.values(fields, KnownField::ContentLength) {
         for member in value.split(|&byte| byte == b',') {
-            let bytes = decimal(trim(member)).ok_or(ResponseError::ContentLength)?;
+            let bytes = decimal(trim(member)).ok_or(ResponseError::InvalidContentLength)?;
             if length.is_some_and(|known| known != bytes) {
-                return Err(ResponseError::ContentLength);
+                return Err(ResponseError::InvalidContentLength);
             }
             length = Some(bytes);
         }

@@ -71,7 +71,7 @@ pub(super) fn scan_response<'h>(
     let section =
         head_lexer::field_section(text, rest, lines, max).map_err(|refusal| match refusal {
             Refusal::TooManyFields => ResponseError::TooManyFields { max },
-            refusal => ResponseError::of(refusal),
+            refusal => ResponseError::from_refusal(refusal),
         })?;
     let Some((known, behind)) = section else { return Ok(None) };
     let StatusLine { version, status, reason } = line;
@@ -94,19 +94,19 @@ pub(super) fn check_front(text: &[u8]) -> Result<(), ResponseError> {
     for (at, (byte, shape)) in text.iter().zip(SHAPE).enumerate() {
         match (at, byte) {
             (5, b'1') | (7, b'0' | b'1') => {}
-            (5 | 7, b'0'..=b'9') => return Err(ResponseError::Version),
+            (5 | 7, b'0'..=b'9') => return Err(ResponseError::UnsupportedVersion),
             // There is no status code below 100 (RFC 9110 §15).
             (9, b'1'..=b'9') | (10 | 11, b'0'..=b'9') => {}
             (_, byte) if byte == shape && *shape != b'0' => {}
-            _ => return Err(ResponseError::StatusLine),
+            _ => return Err(ResponseError::MalformedStatusLine),
         }
     }
     match text.get(SHAPE.len()) {
         // Servers leave out the space before a reason phrase that is empty, and a recipient may
         // take that (RFC 9112 §4).
         None | Some(b' ' | b'\r') => Ok(()),
-        Some(b'\n') => Err(ResponseError::LineEnd),
-        Some(_) => Err(ResponseError::StatusLine),
+        Some(b'\n') => Err(ResponseError::MisplacedLineEnd),
+        Some(_) => Err(ResponseError::MalformedStatusLine),
     }
 }
 
@@ -123,7 +123,7 @@ fn status_line(text: &[u8]) -> Result<Option<(StatusLine<'_>, &[u8])>, ResponseE
     match rest {
         [b'\r', b'\n', behind @ ..] => Ok(Some((StatusLine { version, status, reason }, behind))),
         [] | [b'\r'] => Ok(None),
-        [b'\r', _, ..] | [b'\n', ..] => Err(ResponseError::LineEnd),
-        _ => Err(ResponseError::StatusLine),
+        [b'\r', _, ..] | [b'\n', ..] => Err(ResponseError::MisplacedLineEnd),
+        _ => Err(ResponseError::MalformedStatusLine),
     }
 }

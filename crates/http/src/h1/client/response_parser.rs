@@ -180,7 +180,9 @@ impl ResponseParser {
             found = scan_response(text, storage.lines(), fields_max).unwrap_or(None);
         }
         // Errors of a head are reported once it is whole, so always in the same order.
-        if found.is_none() && has_blank_line(text, 0, scanned).map_err(ResponseError::of)? {
+        if found.is_none()
+            && has_blank_line(text, 0, scanned).map_err(ResponseError::from_refusal)?
+        {
             found = scan_response(text, storage.lines(), fields_max)?;
             debug_assert!(found.is_some(), "a head with its blank line is whole");
         }
@@ -303,7 +305,7 @@ impl ResponseParser {
         let (used, step) = result.map_err(|refusal| match refusal {
             // The sum of the sizes of all chunks needs more than 64 bits.
             Refusal::ContentTooLarge => ResponseError::ContentTooLarge { max_bytes },
-            refusal => ResponseError::of(refusal),
+            refusal => ResponseError::from_refusal(refusal),
         })?;
         let is_known = reader.is_in_content() || !data.is_empty();
         if is_known && announced > max_bytes {
@@ -319,7 +321,7 @@ impl ResponseParser {
             BodyStep::NeedMore => Ok(ResponseStep { used, event: ResponseEvent::NeedMore }),
             BodyStep::End(section) => {
                 let trailers = trailers::read_response(section, storage);
-                Ok(self.end(used, trailers.map_err(ResponseError::of)?))
+                Ok(self.end(used, trailers.map_err(ResponseError::from_refusal)?))
             }
         }
     }

@@ -147,7 +147,7 @@ proptest! {
     #[test]
     fn good_connections(acts in vec(act(), 0..60), how in any::<u8>()) {
         let bytes = written(&acts);
-        let seen = oracle::h2::check(&[&[how & !1][..], &bytes].concat());
+        let seen = oracle::h2_session_invariants::check(&[&[how & !1][..], &bytes].concat());
         prop_assert!(!seen.iter().any(|seen| seen.contains("fatal")), "{seen:?}");
     }
 
@@ -161,12 +161,12 @@ proptest! {
         let mut bytes = [&[how & !1][..], &written(&acts)].concat();
         let place = place.index(bytes.len());
         bytes[place] ^= byte & if place == 0 { 0xfe } else { 0xff };
-        oracle::h2::check(&bytes);
+        oracle::h2_session_invariants::check(&bytes);
     }
 
     #[test]
     fn connections(frames in vec(any_frame(), 0..40), how in any::<u8>()) {
-        oracle::h2::check(&[&[how & !1][..], &frames.concat()].concat());
+        oracle::h2_session_invariants::check(&[&[how & !1][..], &frames.concat()].concat());
     }
 
     #[test]
@@ -182,11 +182,11 @@ proptest! {
             bytes[place] ^= byte;
         }
         bytes.truncate(cut.index(bytes.len() + 1));
-        oracle::h2::check(&[&[how & !1][..], &bytes].concat());
+        oracle::h2_session_invariants::check(&[&[how & !1][..], &bytes].concat());
     }
 
     #[test]
     fn any_bytes(bytes in vec(any::<u8>(), 0..200)) {
-        oracle::h2::check(&bytes);
+        oracle::h2_session_invariants::check(&bytes);
     }
 }

@@ -37,7 +37,7 @@ fn plain_found(case: &Case, output: &[u8]) -> Found<CgiError> {
     let ended = match plain.error.or_else(|| match case.end {
         InputEnd::Open => None,
         InputEnd::Closed => plain.error_at_end,
-        InputEnd::Broken => Some(plain.error_at_end.unwrap_or(CgiError::ContentIncomplete)),
+        InputEnd::Broken => Some(plain.error_at_end.unwrap_or(CgiError::OutputAborted)),
     }) {
         Some(error) => Ended::Error(error),
         None if case.end == InputEnd::Open => Ended::NeedMore,

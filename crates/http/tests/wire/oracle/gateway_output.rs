@@ -211,7 +211,7 @@ fn head_lines(output: &[u8], max_bytes: usize) -> Result<HeadLines<'_>, CgiError
     while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
         let (line, behind) = rest.split_at(end + 1);
         if is_bad(line) {
-            return Err(CgiError::ControlByte);
+            return Err(CgiError::ControlByteInHead);
         }
         rest = behind;
         let line = line.strip_suffix(b"\r\n").unwrap_or(&line[..end]);
@@ -222,13 +222,13 @@ fn head_lines(output: &[u8], max_bytes: usize) -> Result<HeadLines<'_>, CgiError
         lines.push(line);
     }
     if is_bad(rest) {
-        return Err(CgiError::ControlByte);
+        return Err(CgiError::ControlByteInHead);
     }
     if output.len() >= max_bytes {
         return Err(CgiError::HeadTooLarge { max_bytes });
     }
     Ok(HeadLines::Partial(match lines.iter().any(|line| split(line).is_none()) {
-        true => CgiError::FieldLine,
+        true => CgiError::MalformedFieldLine,
         false if output.is_empty() => CgiError::NoOutput,
         false => CgiError::HeadIncomplete,
     }))
@@ -256,7 +256,7 @@ fn head_event(lines: &[&[u8]], max: usize) -> Result<Event, CgiError> {
         if position == max {
             return Err(CgiError::TooManyFields { max });
         }
-        let (name, value) = split(line).ok_or(CgiError::FieldLine)?;
+        let (name, value) = split(line).ok_or(CgiError::MalformedFieldLine)?;
         fields.push((name, value));
     }
     if fields.is_empty() {
@@ -278,14 +278,14 @@ fn head_event(lines: &[&[u8]], max: usize) -> Result<Event, CgiError> {
     };
     let content_length = match length {
         None => None,
-        Some(text) => Some(digits(text).ok_or(CgiError::ContentLength)?),
+        Some(text) => Some(digits(text).ok_or(CgiError::InvalidContentLength)?),
     };
     let (code, reason) = match (status, location) {
         (Some(status), _) => {
             let end = status.iter().position(|&byte| byte == b' ').unwrap_or(status.len());
             let (code, reason) = status.split_at(end);
             let code = (code.len() == 3).then(|| digits(code)).flatten();
-            (code.filter(|code| *code >= 200).ok_or(CgiError::Status)?, reason.trim_ascii())
+            (code.filter(|code| *code >= 200).ok_or(CgiError::InvalidStatus)?, reason.trim_ascii())
         }
         (None, Some(path)) if path.starts_with(b"/") && !path.starts_with(b"//") => {
             // The permitted bytes of a target are checked elsewhere.
@@ -293,10 +293,10 @@ fn head_event(lines: &[&[u8]], max: usize) -> Result<Event, CgiError> {
             return if is_target {
                 Ok(Event::LocalRedirect(path.to_vec()))
             } else {
-                Err(CgiError::Location)
+                Err(CgiError::InvalidLocation)
             };
         }
-        (None, Some(b"")) => return Err(CgiError::Location),
+        (None, Some(b"")) => return Err(CgiError::InvalidLocation),
         (None, Some(_)) => (302, &b""[..]),
         (None, None) => (200, &b""[..]),
     };

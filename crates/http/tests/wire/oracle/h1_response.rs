@@ -211,14 +211,16 @@ fn compare(found: &Found, expected: &Reading, wire: &[u8]) {
     }
     assert!(wrong.is_empty(), "found {found:?}, expected one of {wrong:?}");
     if let Ended::Error(error) = found.ended
-        && matches!(error, ResponseError::Chunk | ResponseError::Trailer)
+        && matches!(error, ResponseError::MalformedChunk | ResponseError::MalformedTrailer)
     {
         // A line may be refused before its end, but not if it could still have become valid.
         assert_eq!(found.content, expected.content);
         for completion in COMPLETIONS {
             let line = [&wire[*stopped..], completion].concat();
             let is_good = match error {
-                ResponseError::Trailer => trailer_section(&line).is_ok_and(|end| end.is_some()),
+                ResponseError::MalformedTrailer => {
+                    trailer_section(&line).is_ok_and(|end| end.is_some())
+                }
                 _ => chunk_line(&line).is_ok_and(|found| found.is_some()),
             };
             assert!(!is_good, "{error:?} too early, before {:?}", completion.escape_ascii());
@@ -306,7 +308,11 @@ fn head_at(
         _ => byte == expected,
     });
     if !fits {
-        let errors = [ResponseError::StatusLine, ResponseError::Version, ResponseError::LineEnd];
+        let errors = [
+            ResponseError::MalformedStatusLine,
+            ResponseError::UnsupportedVersion,
+            ResponseError::MisplacedLineEnd,
+        ];
         wrong.extend(errors);
         return None;
     }
@@ -316,7 +322,7 @@ fn head_at(
         *byte == b'\n' && index.checked_sub(1).is_none_or(|before| lines[before] != b'\r')
     };
     if lines.iter().enumerate().any(is_bare) {
-        wrong.insert(ResponseError::LineEnd);
+        wrong.insert(ResponseError::MisplacedLineEnd);
         return None;
     }
     let Some(blank) = blank else {
@@ -327,20 +333,20 @@ fn head_at(
     };
     let lines = split(&text[..blank], b"\r\n");
     if lines.iter().any(|line| line.contains(&b'\r')) {
-        wrong.insert(ResponseError::LineEnd);
+        wrong.insert(ResponseError::MisplacedLineEnd);
     }
     let (line, lines) = lines.split_first().expect("a status line");
     let reason = line.get(12..).unwrap_or_default();
     let reason = reason.strip_prefix(b" ").unwrap_or(reason);
     if !reason.iter().all(|&byte| is_value(byte)) {
-        wrong.insert(ResponseError::StatusLine);
+        wrong.insert(ResponseError::MalformedStatusLine);
     }
     let max = case.limits.fields;
     if lines.len() > max {
         wrong.insert(ResponseError::TooManyFields { max });
     }
     if !lines.iter().all(|line| is_field_line(line)) {
-        wrong.insert(ResponseError::FieldLine);
+        wrong.insert(ResponseError::MalformedFieldLine);
     }
     if !wrong.is_empty() {
         return None;
@@ -421,14 +427,17 @@ fn framing(case: &Case, mut head: Head, wrong: &mut HashSet<ResponseError>) -> (
     if !codings.is_empty() {
         let is_chunked = codings[0].eq_ignore_ascii_case(b"chunked");
         if head.is_1_0 || !lengths.is_empty() || codings.len() > 1 {
-            wrong.insert(ResponseError::TransferEncoding);
+            wrong.insert(ResponseError::AmbiguousTransferEncoding);
         } else if !is_chunked {
-            wrong.extend([ResponseError::TransferEncoding, ResponseError::TransferCoding]);
+            wrong.extend([
+                ResponseError::AmbiguousTransferEncoding,
+                ResponseError::UnsupportedTransferCoding,
+            ]);
         }
         return (Framing::Chunked, head);
     }
     if is_malformed {
-        wrong.insert(ResponseError::ContentLength);
+        wrong.insert(ResponseError::InvalidContentLength);
     }
     head.content_length = length;
     match length {
@@ -504,7 +513,7 @@ fn chunked(case: &Case, wire: &[u8], reading: &mut Reading) -> bool {
                 return false;
             }
             Err(()) => {
-                wrong.insert(ResponseError::Chunk);
+                wrong.insert(ResponseError::MalformedChunk);
                 return false;
             }
         };
@@ -540,7 +549,7 @@ fn chunked(case: &Case, wire: &[u8], reading: &mut Reading) -> bool {
             }
             [b'\r', b'\n', ..] => found.used += 2,
             _ => {
-                wrong.insert(ResponseError::Chunk);
+                wrong.insert(ResponseError::MalformedChunk);
                 return false;
             }
         }
@@ -596,10 +605,10 @@ fn trailer_section(section: &[u8]) -> Result<Option<usize>, Vec<ResponseError>> 
         let mut errors = Vec::new();
         if end > TRAILER_MAX_BYTES {
             // A line that is both too long and malformed is refused for the first of the two.
-            errors.extend([ResponseError::TrailersTooLarge, ResponseError::Trailer]);
+            errors.extend([ResponseError::TrailersTooLarge, ResponseError::MalformedTrailer]);
         }
         if line.is_some_and(|line| !line.is_empty() && !is_field_line(line)) {
-            errors.push(ResponseError::Trailer);
+            errors.push(ResponseError::MalformedTrailer);
         }
         if !errors.is_empty() {
             return Err(errors);

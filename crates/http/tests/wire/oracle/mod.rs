@@ -13,7 +13,7 @@ pub(crate) mod gateway_output;
 pub(crate) mod h1_body;
 pub(crate) mod h1_request;
 pub(crate) mod h1_response;
-pub(crate) mod h2;
+pub(crate) mod h2_session_invariants;
 pub(crate) mod h3;
 pub(crate) mod hpack;
 pub(crate) mod hpack_encoder;

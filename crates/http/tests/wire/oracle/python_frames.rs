@@ -405,17 +405,20 @@ fn is_text(bytes: &[u8]) -> bool {
 fn plain_head(limits: &ResponseLimits, text: &[u8]) -> Result<Head, CgiError> {
     let end = text.iter().position(|&byte| byte == b'\n').ok_or(CgiError::HeadIncomplete)?;
     let line = &text[..end];
-    let code =
-        line.get(..3).and_then(digits).filter(|code| *code >= 200).ok_or(CgiError::Status)?;
+    let code = line
+        .get(..3)
+        .and_then(digits)
+        .filter(|code| *code >= 200)
+        .ok_or(CgiError::InvalidStatus)?;
     let reason = &line[3..];
     if !(reason.is_empty() || reason[0] == b' ') || !is_text(reason) {
-        return Err(CgiError::Status);
+        return Err(CgiError::InvalidStatus);
     }
     let fields = plain_fields(limits, &text[end + 1..])?;
     let lengths = fields.iter().filter(|field| field.0.eq_ignore_ascii_case(b"content-length"));
     let content_length = match &lengths.collect::<Vec<_>>()[..] {
         [] => None,
-        [(_, value)] => Some(digits(value).ok_or(CgiError::ContentLength)?),
+        [(_, value)] => Some(digits(value).ok_or(CgiError::InvalidContentLength)?),
         _ => return Err(CgiError::RepeatedField { name: "Content-Length" }),
     };
     Ok(Head {
@@ -430,7 +433,7 @@ fn plain_accept(limits: &ResponseLimits, text: &[u8]) -> Result<FieldList, CgiEr
     let end = text.iter().position(|&byte| byte == b'\n').ok_or(CgiError::HeadIncomplete)?;
     match &text[..end] {
         [b'1', b'0', b'1'] | [b'1', b'0', b'1', b' ', ..] => plain_fields(limits, &text[end + 1..]),
-        _ => Err(CgiError::Status),
+        _ => Err(CgiError::InvalidStatus),
     }
 }
 
@@ -449,12 +452,13 @@ fn plain_fields(limits: &ResponseLimits, text: &[u8]) -> Result<FieldList, CgiEr
         if fields.len() == limits.fields {
             return Err(CgiError::TooManyFields { max: limits.fields });
         }
-        let colon = line.iter().position(|&byte| byte == b':').ok_or(CgiError::FieldLine)?;
+        let colon =
+            line.iter().position(|&byte| byte == b':').ok_or(CgiError::MalformedFieldLine)?;
         let (name, value) = (&line[..colon], &line[colon + 1..]);
         let is_token =
             |&byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if name.is_empty() || !name.iter().all(is_token) || !is_text(value) {
-            return Err(CgiError::FieldLine);
+            return Err(CgiError::MalformedFieldLine);
         }
         fields.push((name.to_vec(), without_space(value).to_vec()));
     }

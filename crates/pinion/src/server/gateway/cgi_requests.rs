@@ -5,11 +5,11 @@ use super::{CLIENT_LEFT, Gateway, OpenRequest};
 use crate::server::mounts::Mount;
 use crate::server::request_log::Journal;
 use crate::server::sendfile_folders::SentFolders;
-use pinion_engine::app::{Event, RawEvent};
+use pinion_engine::app::{ByteStreamEvent, Event};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::Address;
-use pinion_engine::raw_stream::RawStream;
 use pinion_gateway::cgi::cgi_failure::CgiFailure;
 use pinion_gateway::cgi::cgi_scripts::CgiScripts;
 use pinion_gateway::cgi::{Cgi, CgiEnded};
@@ -125,9 +125,13 @@ impl Gateway {
     }
 
     /// Handles an event on a stream of a CGI script.
-    pub(crate) fn raw_of_script(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+    pub(crate) fn raw_of_script(
+        &mut self,
+        event: &ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
+    ) {
         match &mut self.cgi {
-            Some(cgi) => cgi.raw(event, stream),
+            Some(cgi) => cgi.byte_stream_event(event, stream),
             None => stream.abort(),
         }
     }

@@ -3,10 +3,10 @@
 use super::super::request_log::Journal;
 use super::{Gateway, OpenRequest};
 use crate::settings::PythonMount;
-use pinion_engine::app::{Event, RawEvent};
+use pinion_engine::app::{ByteStreamEvent, Event};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw_stream::RawStream;
 use pinion_gateway::proxy_error::ProxyError;
 use pinion_gateway::python::Python;
 use pinion_http::forwarded_client::ClientIdentity;
@@ -76,12 +76,14 @@ impl Gateway {
     /// Handles an event on a connection to a process of a Python application.
     pub(crate) fn raw_of_python(
         &mut self,
-        event: &RawEvent<'_>,
+        event: &ByteStreamEvent<'_>,
         journal: &mut Journal,
-        stream: &mut RawStream<'_>,
+        stream: &mut ByteStreamHandle<'_>,
     ) {
         let Some(mut python) = self.python.take() else { return stream.abort() };
-        python.raw(event, stream, |ended, exchange| self.ended(ended, None, journal, exchange));
+        python.byte_stream_event(event, stream, |ended, exchange| {
+            self.ended(ended, None, journal, exchange)
+        });
         self.python = Some(python);
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::pages::StoredPages;
 use bytes::Bytes;
 use pinion_engine::Poster;
-use pinion_engine::app::{Message, RawEvent};
+use pinion_engine::app::{ByteStreamEvent, Message};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::exchange::{ContentRoom, Slice};
-use pinion_engine::raw_stream::RawStream;
 use pinion_store::client::Client;
 use pinion_store::job::Job;
 use pinion_store::store::Store;
@@ -89,7 +89,7 @@ impl StoreClients {
     }
 
     /// Takes a connection that has just begun, if it came by a listener of the store.
-    pub(crate) fn open(&mut self, stream: &mut RawStream<'_>) -> bool {
+    pub(crate) fn open(&mut self, stream: &mut ByteStreamHandle<'_>) -> bool {
         let is_of_store = |listener: usize| self.shared.listeners.get(listener) == Some(&true);
         if !stream.listener().is_some_and(is_of_store) {
             return false;
@@ -116,35 +116,39 @@ impl StoreClients {
     }
 
     /// Handles an event on the connection of a client of the store.
-    pub(crate) fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    pub(crate) fn byte_stream_event(
+        &mut self,
+        event: ByteStreamEvent<'_>,
+        stream: &mut ByteStreamHandle<'_>,
+    ) {
         let number = stream.tag().map_or(usize::MAX, |tag| (tag & !STORE_TAG) as usize);
         let Some(Some(client)) = self.clients.get_mut(number) else { return stream.abort() };
         match event {
-            RawEvent::Bytes(bytes) => {
+            ByteStreamEvent::Bytes(bytes) => {
                 let now_ms = stream.now().unix_ms;
                 client.client.receive(&self.shared.store, bytes, now_ms, &mut self.output);
                 client.owed_bytes += bytes.len() as u64;
                 self.go_on(number, stream);
             }
             // A client that waits for a job sends nothing more until that has ended.
-            RawEvent::Writable if client.client.is_waiting() => self.push_held_job(number),
-            RawEvent::Writable => stream.want(std::mem::take(&mut client.owed_bytes)),
-            RawEvent::End | RawEvent::Stopping if client.client.is_waiting() => {
+            ByteStreamEvent::Writable if client.client.is_waiting() => self.push_held_job(number),
+            ByteStreamEvent::Writable => stream.want(std::mem::take(&mut client.owed_bytes)),
+            ByteStreamEvent::End | ByteStreamEvent::Stopping if client.client.is_waiting() => {
                 client.is_ending = true;
                 self.push_held_job(number);
             }
-            RawEvent::End | RawEvent::Stopping => {
+            ByteStreamEvent::End | ByteStreamEvent::Stopping => {
                 self.remove(number);
                 stream.close();
             }
-            RawEvent::Gone(_) => self.remove(number),
-            RawEvent::Posted(message) => self.posted(number, message, stream),
-            RawEvent::Open | RawEvent::Deadline => {}
+            ByteStreamEvent::Gone(_) => self.remove(number),
+            ByteStreamEvent::Posted(message) => self.posted(number, message, stream),
+            ByteStreamEvent::Open | ByteStreamEvent::Deadline => {}
         }
     }
 
     /// Handles the end of the job of a client, or its kill.
-    fn posted(&mut self, number: usize, message: Message, stream: &mut RawStream<'_>) {
+    fn posted(&mut self, number: usize, message: Message, stream: &mut ByteStreamHandle<'_>) {
         let Some(Some(client)) = self.clients.get_mut(number) else { return };
         let Ok(mut end) = message.downcast::<JobEnd>() else {
             // It was killed: replies that it has not read are not sent.
@@ -159,7 +163,7 @@ impl StoreClients {
     }
 
     /// Sends the replies of a client, and has its job run if it has one.
-    fn go_on(&mut self, number: usize, stream: &mut RawStream<'_>) {
+    fn go_on(&mut self, number: usize, stream: &mut ByteStreamHandle<'_>) {
         let Some(Some(client)) = self.clients.get_mut(number) else { return };
         let room = send(&self.shared.store, &mut self.output, stream);
         if let Some(job) = client.client.take_job() {
@@ -204,7 +208,11 @@ impl StoreClients {
 }
 
 /// Sends all replies.
-fn send(store: &Arc<Store>, output: &mut ReplyOutput, stream: &mut RawStream<'_>) -> ContentRoom {
+fn send(
+    store: &Arc<Store>,
+    output: &mut ReplyOutput,
+    stream: &mut ByteStreamHandle<'_>,
+) -> ContentRoom {
     // Without new replies, the unread bytes of earlier ones still count.
     let mut room = stream.write(Slice::Copied(b""));
     for part in output.parts() {
@@ -218,7 +226,7 @@ fn send(store: &Arc<Store>, output: &mut ReplyOutput, stream: &mut RawStream<'_>
 }
 
 /// Sends the reply of a job, which may be large, without copying it.
-fn send_owned(store: &Arc<Store>, output: ReplyOutput, stream: &mut RawStream<'_>) {
+fn send_owned(store: &Arc<Store>, output: ReplyOutput, stream: &mut ByteStreamHandle<'_>) {
     let (bytes, parts) = output.into_parts();
     let bytes = shared(store, Arc::new(bytes));
     for part in parts {

@@ -43,11 +43,11 @@ impl FieldEntry {
     fn replace_in_place(&mut self, field: EncodedField<'_>) -> bool {
         let (_, expiry_ms, head_bytes) = decode_head(&self.0);
         let value = &mut self.0[head_bytes..];
-        let is_same = expiry_ms == field.expiry_ms && value.len() == field.value.len();
-        if is_same {
+        let fits = expiry_ms == field.expiry_ms && value.len() == field.value.len();
+        if fits {
             value.copy_from_slice(field.value);
         }
-        is_same
+        fits
     }
 
     fn memory_bytes(&self) -> usize {
@@ -61,7 +61,7 @@ fn expiry_of(table: &SegmentTable<FieldEntry>, hasher: KeyHasher) -> impl Fn(u64
     move |hash| {
         let expires_and_has_hash = |entry: &FieldEntry| {
             let field = entry.field();
-            field.expiry_ms.is_some() && hasher.hash(field.name) == hash
+            field.expiry_ms.is_some() && hasher.hash(field.name) == name_hash
         };
         table.find(hash, expires_and_has_hash)?.field().expiry_ms
     }
@@ -166,7 +166,7 @@ impl TableFields {
         while examined < count
             && let Some(mut leaf) = self.expiries.take_due_leaf(now_ms)
         {
-            // Fields of the leaf that have not expired, and the earliest expiry among them.
+            // The hashes of fields of the leaf that have not expired.
             let mut kept = Vec::new();
             let mut bound = LeafBound::MAX;
             while examined < count
@@ -189,7 +189,7 @@ impl TableFields {
                 kept = leaf;
             }
             if !kept.is_empty() {
-                self.expiries.put_back(bound, kept);
+                self.expiries.put_back(kept_bound, kept);
             }
         }
         removed

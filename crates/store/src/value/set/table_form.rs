@@ -1,4 +1,4 @@
-//! The full form of a set: a table of its members.
+//! The table form of a set, for large sets.
 
 use super::Member;
 use crate::keyspace::allocation_size::allocated_bytes;
@@ -7,7 +7,7 @@ use crate::keyspace::segment_table::SegmentTable;
 
 /// A large set: a table of members.
 #[derive(Clone, Debug, Default)]
-pub(super) struct FullMembers {
+pub(super) struct TableMembers {
     table: SegmentTable<MemberText>,
     /// The bytes of memory that all members occupy, without the table.
     member_bytes: usize,
@@ -23,7 +23,7 @@ impl MemberText {
     }
 }
 
-impl FullMembers {
+impl TableMembers {
     pub(super) fn table(&self) -> &SegmentTable<MemberText> {
         &self.table
     }

@@ -7,12 +7,12 @@ use crate::server::store::jobs::{JobOwner, StoreJob, StoreJobs};
 use crate::server::store::pages::{FoundValue, StoreMount, StoredPages};
 use crate::server::store::waiting_pages::{WaitEnd, WaitingPage};
 use pinion_engine::Poster;
-use pinion_engine::app::{App, Event, RawEvent};
+use pinion_engine::app::{App, ByteStreamEvent, Event};
 use pinion_engine::backend::sim::{Faults, Network, Random};
+use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::Address;
-use pinion_engine::raw_stream::RawStream;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, WorkerSettings};
 use pinion_engine::stepped_worker::{Holdings, Stepped};
 use pinion_http::owned_head::OwnedRequestHead;
@@ -96,10 +96,10 @@ impl App for StoreApp {
         exchange.prepared(&Prepared { body, content_length, ..Prepared::empty(200) }, None);
     }
 
-    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         let Some(tag) = stream.tag() else {
             // One whose worker is about to close it has no event but its end.
-            if matches!(event, RawEvent::Open) {
+            if matches!(event, ByteStreamEvent::Open) {
                 assert!(self.clients.open(stream), "it came by the listener of the store");
                 self.owners.insert(stream.tag().expect("a tag"), stream.address());
             }
@@ -107,7 +107,7 @@ impl App for StoreApp {
         };
         assert!(StoreClients::is_of_store(tag));
         self.has_mixed_up |= self.owners.get(&tag) != Some(&stream.address());
-        self.clients.raw(event, stream);
+        self.clients.byte_stream_event(event, stream);
     }
 
     fn pass(&mut self, _: &mut Connections<'_>) {}
@@ -151,7 +151,7 @@ impl<'s, const READINESS: bool> Simulation<'s, READINESS> {
             kills: Arc::default(),
             listeners: Arc::new([true, false]),
         };
-        let protocols = [Protocol::Raw, Protocol::Http(Protocols::ALL)];
+        let protocols = [Protocol::ByteStream, Protocol::Http(Protocols::ALL)];
         let settings = WorkerSettings {
             listeners: protocols.map(ListenerSettings::plain).into(),
             connections: 2048,

@@ -1,6 +1,6 @@
-//! HTTP/2 connections: bytes cut in any way give the same events and frames. For any input, the
-//! events of each stream are in the order of a message (RFC 9113 §8.1) and within the granted
-//! windows.
+//! HTTP/2 connections: the same input in one piece and in pieces of a fixed size gives the same
+//! events and frames. For any input, the events of each stream are in the order of a message (RFC
+//! 9113 §8.1) and within the granted windows.
 //!
 //! The server responds to every request and returns every byte of content to the window.
 
@@ -12,8 +12,9 @@ use pinion_http::h2::frame::ErrorCode;
 use pinion_http::h2::session::{INPUT_MAX_BYTES, Session, SessionSettings};
 use pinion_http::multiplexed_request_head::refused_request;
 
-/// Checks a connection. The first byte determines the cuts, and whether the preface was sent
-/// already; the rest is the input from the client. Returns the events except content, in words.
+/// Checks a connection. The first byte determines the size of the pieces, and whether the preface
+/// of a client is put before the rest, which is the input. Returns the events except content, in
+/// words.
 pub(crate) fn check(data: &[u8]) -> Vec<String> {
     let [how, rest @ ..] = data else { return Vec::new() };
     let mut bytes = Vec::new();

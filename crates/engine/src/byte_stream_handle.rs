@@ -1,5 +1,5 @@
-//! Byte streams: connections of a raw listener, and upgraded ones. Their events, and the actions
-//! that an application can take on one.
+//! Byte streams: connections of a listener for byte streams, and upgraded ones. Their events, and
+//! the actions that an application can take on one.
 
 use std::net::SocketAddr;
 
@@ -16,12 +16,12 @@ use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::worker_core::WorkerCore;
 
 /// One byte stream, lent to the application for one event.
-pub struct RawStream<'w> {
+pub struct ByteStreamHandle<'w> {
     pub(crate) core: &'w mut WorkerCore,
     pub(crate) slot: Slot,
 }
 
-impl RawStream<'_> {
+impl ByteStreamHandle<'_> {
     /// Returns the address for messages to this stream, from any thread or any event.
     pub fn address(&mut self) -> Address {
         self.core.address(self.slot)
@@ -64,7 +64,7 @@ impl RawStream<'_> {
     /// Requests `bytes` more from the peer. Nothing is read before the first call.
     pub fn want(&mut self, bytes: u64) {
         if let Some(stream) = self.stream() {
-            stream.wanted = stream.wanted.saturating_add(bytes);
+            stream.wanted_bytes = stream.wanted_bytes.saturating_add(bytes);
         }
     }
 
@@ -114,7 +114,7 @@ impl RawStream<'_> {
     pub fn wait(&mut self, after_ms: Option<u64>) {
         let now = self.core.now.monotonic_ms;
         let at_ms = after_ms.map_or(0, |after| now.saturating_add(after.max(1)));
-        self.core.conns.get(self.slot).link.asked_ms = at_ms;
+        self.core.conns.get(self.slot).link.app_deadline_ms = at_ms;
     }
 
     /// Returns a number that changes when the peer acknowledges bytes, as it was at the last
