@@ -3,7 +3,7 @@
 //! | Step | Module | Does |
 //! |---|---|---|
 //! | 1 | `entry_files` | entries → files with their names; others are reported |
-//! | 2 | `redirects` | redirects, rewrites and rules → the lines of `_redirects` |
+//! | 2 | `redirects_file` | redirects, rewrites and rules → the lines of `_redirects` |
 //! | 3 | `headers_file` | the fields of an imported archive → the lines of `_headers` |
 //! | 4 | `build_switches` | which switches a build needs, so that it gives files no more names |
 //! | 5 | `code_paths` | the code of a dynamic site → files, beside its content if there was some |

@@ -96,7 +96,7 @@ def reopen_program_file():
     return descriptor
 
 
-FIRST_PARTS = 'frames.py', 'shared.py', 'fapws_import.py', 'loading.py', 'start.py'
+FIRST_PARTS = 'frames.py', 'wsgi_asgi_common.py', 'fapws_import.py', 'loading.py', 'start.py'
 WSGI_PARTS = (
     'wsgi_response.py', 'wsgi_files.py', 'wsgi_input.py', 'connection.py', 'wsgi_threads.py',
     'wsgi_server.py')

@@ -15,7 +15,7 @@ macro_rules! part {
 /// The other parts.
 const PARTS: [(&str, &str); 29] = [
     part!("frames.py"),
-    part!("shared.py"),
+    part!("wsgi_asgi_common.py"),
     part!("loading.py"),
     part!("start.py"),
     part!("wsgi_response.py"),

@@ -9,6 +9,7 @@
 //! | `project` | the text files and packages of the tree |
 //! | `rust_source` | a Rust file split into code and text |
 //! | `crate_layers` | the layers of the crates |
+//! | `module_tables` | the tables of modules at the head of files |
 //! | `engine_layers` | the layers of the engine |
 //! | `file_cycles` | circles between files of a crate |
 //! | `orphans` | unused Rust files |
@@ -31,6 +32,7 @@ mod file_cycles;
 mod file_names;
 mod forbidden_phrases;
 mod language_metrics;
+mod module_tables;
 mod orphans;
 mod project;
 mod required_comments;
@@ -57,6 +59,7 @@ const RULES: &[Rule] = &[
     crate_layers::SYSTEMS,
     crate_layers::MAPS,
     crate_layers::MODULES,
+    module_tables::MODULE_TABLES,
     engine_layers::LAYERS,
     engine_layers::EVENT_CALLS,
     engine_layers::CLOCK,

@@ -193,6 +193,42 @@ mod tests {
         }
     }
 
+    /// Finalizers run while numbers are converted, because that allocates, and may put anything
+    /// into the table. The result is a text or an error, and never memory that was freed.
+    #[cfg(feature = "lua54")]
+    #[test]
+    fn a_finalizer_that_changes_the_table_meanwhile_does_no_harm() {
+        let code = "
+            collectgarbage('stop')
+            local pieces, change = { '' }, ...
+            for n = 2, 4000 do pieces[n] = n % 3 == 0 and 'text ' .. n or n end
+            ran = 0
+            local function finalize()
+                ran = ran + 1
+                for n = ran, #pieces, 100 do pieces[n] = change(n) end
+            end
+            for _ = 1, 100 do setmetatable({}, { __gc = finalize }) end
+            collectgarbage('restart')
+            return pieces";
+        for (change, is_text) in [
+            ("function(n) return 'new ' .. n end", true),
+            ("function(n) return n + 0.5 end", false),
+            ("function(n) return {} end", false),
+        ] {
+            let lua = sandbox::open().expect("a VM");
+            let change: mlua::Function =
+                lua.load(format!("return {change}")).eval().expect("a function");
+            let response: Table = lua.load(code).call(change).expect("a table");
+            let written = WrittenPieces::new(response.clone(), response.raw_len());
+            let mut pieces = Vec::new();
+            let result = written.append_to(&lua, &mut pieces);
+            let ran: usize = lua.globals().get("ran").expect("a number");
+            assert!(ran > 0, "no finalizer ran meanwhile");
+            assert!(result.is_ok() || !is_text, "{result:?}");
+            assert!(pieces.iter().all(|piece| in_memory(piece).is_ascii()));
+        }
+    }
+
     #[test]
     fn the_room_of_a_list_is_used_again() {
         let mut list = PieceList::default();

@@ -20,7 +20,7 @@ use super::sites::{ExplainedSites, LoadedSite};
 use crate::failure::Failure;
 use crate::server::acme::AcmeChallenges;
 use crate::server::app::{has_challenge, health, misdirected};
-use crate::server::dispatch::{Responder, ServerResponders};
+use crate::server::dispatch::{RequestRoute, ServerResponders};
 use crate::server::https_redirect::{Leads, Redirect};
 use crate::server::not_found_reason::is_by_rule;
 use crate::terminal::shown;
@@ -110,37 +110,37 @@ impl<'s> ExplanationDraft<'s> {
             redirect: redirect.as_mut(),
         };
         let select = || sites.select(head.authority);
-        let responder = server.responder(head, select, |redirect, site| {
+        let route = server.route(head, select, |redirect, site| {
             redirect.proof(head).is_some()
                 && loaded.insert(site.load()).as_ref().is_ok_and(|site: &LoadedSite| {
                     has_challenge(redirect, head, &site.generation, &mut RequestBuffers::new())
                 })
         });
         // The site of a challenge at a listener that redirects is loaded already, or cannot be.
-        let is_served = matches!(responder, Responder::Site(_)) || loaded.is_some();
-        if let (Responder::Site(site) | Responder::Redirect(Some(site)), true) =
-            (&responder, is_served)
+        let is_served = matches!(route, RequestRoute::Site(_)) || loaded.is_some();
+        if let (RequestRoute::Site(site) | RequestRoute::Redirect(Some(site)), true) =
+            (&route, is_served)
         {
             self.explanation.site = Some(site.shown(head.authority));
             let loaded = loaded.unwrap_or_else(|| site.load())?;
-            if matches!(responder, Responder::Site(_)) {
+            if matches!(route, RequestRoute::Site(_)) {
                 return self.site(&loaded, head);
             }
         }
-        match (responder, challenges, redirect) {
-            (Responder::HealthCheck, _, _) => {
+        match (route, challenges, redirect) {
+            (RequestRoute::HealthCheck, _, _) => {
                 let reason = "the path of --health, on every host".to_owned();
                 self.step(ExplanationStep::responds(None, StepName::HealthCheck, reason));
                 self.finish(&health(head, false), &HeaderOrigins::default());
             }
-            (Responder::AcmeChallenge, Some(challenges), _) => {
+            (RequestRoute::AcmeChallenge, Some(challenges), _) => {
                 let webroot = self.settings.acme_webroot.as_deref().map(Path::as_os_str);
                 let webroot = shown(webroot.unwrap_or_default().as_encoded_bytes());
                 let reason = format!("a file below {webroot}, on every host");
                 self.step(ExplanationStep::responds(None, StepName::AcmeChallenge, reason));
                 self.finish(&challenges.response(), &HeaderOrigins::default());
             }
-            (Responder::Redirect(_), _, Some(mut redirect)) => {
+            (RequestRoute::Redirect(_), _, Some(mut redirect)) => {
                 let reason = "this listener redirects to HTTPS, on every host".to_owned();
                 self.step(ExplanationStep::responds(
                     None,

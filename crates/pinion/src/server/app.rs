@@ -13,10 +13,10 @@ pub(crate) use requests_without_site::{TEXT_FIELDS, has_challenge, health, misdi
 use super::access::request_authorization::AccessGate;
 use super::acme::AcmeChallenges;
 use super::deferred_responses::Dynamic;
-use super::dispatch::{Responder, ServerResponders};
+use super::dispatch::{RequestRoute, ServerResponders};
 use super::gateway::{Gateway, LocalRedirect};
 use super::https_redirect::Redirect;
-use super::request_log::Journal;
+use super::request_log::RequestLog;
 use super::site_roster::Published;
 use super::store::StoreClients;
 use super::trusted_proxies::TrustedProxies;
@@ -49,7 +49,7 @@ pub(crate) struct SitesApp {
     /// The roster that this worker serves from; none before its first pass.
     serving: Option<Serving>,
     work: RequestBuffers,
-    journal: Journal,
+    request_log: RequestLog,
     /// The path at which load balancers ask whether the server is well.
     health: Option<HealthCheck>,
     /// The responses of listeners that redirect; none without any.
@@ -76,7 +76,7 @@ impl SitesApp {
     /// Serves the published roster, and every later one.
     pub(crate) fn new(
         published: Arc<Published>,
-        journal: Journal,
+        request_log: RequestLog,
         health: Option<HealthCheck>,
         redirect: Option<Redirect>,
         trusted_proxies: Arc<TrustedProxies>,
@@ -87,7 +87,7 @@ impl SitesApp {
             published,
             serving: None,
             work: RequestBuffers::new(),
-            journal,
+            request_log,
             health,
             redirect,
             trusted_proxies,
@@ -104,7 +104,7 @@ impl SitesApp {
     /// Passes on data from other servers and from CGI scripts.
     #[inline]
     pub(super) fn flush_gateway(&mut self, connections: &mut Connections<'_>) {
-        self.gateway.flush(&mut self.journal, connections);
+        self.gateway.flush(&mut self.request_log, connections);
         self.follow_redirects(connections);
     }
 
@@ -136,7 +136,7 @@ impl SitesApp {
         self.request(&head, &mut exchange);
         self.gateway.set_redirect_count(0);
         self.dynamic.flush(connections);
-        self.gateway.flush(&mut self.journal, connections);
+        self.gateway.flush(&mut self.request_log, connections);
     }
 
     /// Handles a request that announces more content than is allowed: only a handler may allow it
@@ -158,12 +158,12 @@ impl SitesApp {
         let Some(serving) = &self.serving else { return };
         let index = serving.roster.hosts.select(head.authority);
         let Some(site) = index.and_then(|index| serving.sites.get(index)) else { return };
-        let began = self.journal.begin(&client, exchange);
+        let began = self.request_log.begin(&client, exchange);
         let began = began.map(|began| began.of_site(site.generation.log()));
         let request = SiteRequest { is_oversized: true, ..SiteRequest::new(began, client, false) };
-        let Self { work, dynamic, gateway, access, journal, store, .. } = self;
+        let Self { work, dynamic, gateway, access, request_log, store, .. } = self;
         let pages = store.as_mut().map(StoreClients::pages);
-        let responders = SiteResponders { work, dynamic, gateway, access, journal, pages };
+        let responders = SiteResponders { work, dynamic, gateway, access, request_log, pages };
         responders.checked_request(site, request, head, exchange);
     }
 
@@ -177,8 +177,8 @@ impl SitesApp {
             Err(error) => return self.client_unknown(error, head, exchange),
         };
         let head = reported.as_ref().unwrap_or(head);
-        let began = self.journal.begin(&client, exchange);
-        let Self { serving, work, journal, health, redirect, challenges, store, .. } = self;
+        let began = self.request_log.begin(&client, exchange);
+        let Self { serving, work, request_log, health, redirect, challenges, store, .. } = self;
         let pages = store.as_mut().map(StoreClients::pages);
         let (dynamic, gateway, access) = (&mut self.dynamic, &mut self.gateway, &mut self.access);
         let Some(serving) = serving else { return };
@@ -191,16 +191,16 @@ impl SitesApp {
             }),
         };
         let select = || serving.sites.get(serving.roster.hosts.select(head.authority)?);
-        let responder = server.responder(head, select, |redirect, site| {
+        let route = server.route(head, select, |redirect, site| {
             !is_unsecured && has_challenge(redirect, head, &site.generation, work)
         });
-        let site = match responder {
-            Responder::Site(site) => site,
-            other => return server.respond(other, began, head, journal, exchange),
+        let site = match route {
+            RequestRoute::Site(site) => site,
+            other => return server.respond(other, began, head, request_log, exchange),
         };
         let began = began.map(|began| began.of_site(site.generation.log()));
         let request = SiteRequest::new(began, client, is_unsecured);
-        let responders = SiteResponders { work, dynamic, gateway, access, journal, pages };
+        let responders = SiteResponders { work, dynamic, gateway, access, request_log, pages };
         // Most sites have files and nothing else.
         if site.is_static {
             responders.archive_request(site, request, head, exchange);
@@ -218,11 +218,11 @@ impl SitesApp {
         exchange: &mut Exchange<'_>,
     ) {
         let client = ClientIdentity { peer: exchange.peer(), is_secured: exchange.is_secured() };
-        let began = self.journal.begin(&client, exchange);
+        let began = self.request_log.begin(&client, exchange);
         let error_format = preferred_error_format(head.values(KnownField::Accept));
         let response = error_page::response(400, error_format, error_page::BUILT_IN_FIELDS);
-        self.journal.respond(&response, None, began, head, exchange);
-        self.journal.client_unknown(error, self.trusted_proxies.client_field(), exchange);
+        self.request_log.respond(&response, None, began, head, exchange);
+        self.request_log.client_unknown(error, self.trusted_proxies.client_field(), exchange);
     }
 }
 
@@ -241,9 +241,9 @@ impl App for SitesApp {
             Event::Head(head) => self.oversized(head, exchange),
             event if self.holds(&event, exchange) || self.holds_page(&event, exchange) => {}
             event => {
-                let Self { gateway, dynamic, journal, .. } = self;
-                if !gateway.event(&event, journal, exchange) {
-                    dynamic.event(&event, journal, exchange);
+                let Self { gateway, dynamic, request_log, .. } = self;
+                if !gateway.event(&event, request_log, exchange) {
+                    dynamic.event(&event, request_log, exchange);
                 }
             }
         }
@@ -263,7 +263,7 @@ impl App for SitesApp {
                 self.flush_gateway(&mut stream.connections());
             }
             Some(tag) if Gateway::is_of_python(tag) => {
-                self.gateway.raw_of_python(&event, &mut self.journal, stream);
+                self.gateway.raw_of_python(&event, &mut self.request_log, stream);
                 self.flush_gateway(&mut stream.connections());
             }
             Some(tag) if Gateway::is_of_script(tag) => {
@@ -285,7 +285,7 @@ impl App for SitesApp {
     fn pass(&mut self, connections: &mut Connections<'_>) {
         let now = connections.now();
         let mappings = connections.mappings();
-        self.journal.pass();
+        self.request_log.pass();
         if let Some(serving) = &self.serving
             && now.unix_seconds != self.looked_unix_seconds
         {
@@ -298,13 +298,13 @@ impl App for SitesApp {
             self.take_turn(now, mappings);
         }
         self.dynamic.pass(connections);
-        self.gateway.pass(&mut self.journal, connections);
+        self.gateway.pass(&mut self.request_log, connections);
         self.follow_redirects(connections);
     }
 
     #[inline]
     fn pass_end(&mut self, connections: &mut Connections<'_>) {
-        self.gateway.pass_end(&mut self.journal, connections);
+        self.gateway.pass_end(&mut self.request_log, connections);
     }
 
     #[inline]
@@ -354,24 +354,24 @@ impl App for SitesApp {
     }
 
     fn answered(&mut self, connection: Address, response: OwnResponse) {
-        self.journal.engine_answered(connection, response);
+        self.request_log.engine_answered(connection, response);
     }
 
     fn flooded(&mut self, _connection: Address) {
-        self.journal.flooded();
+        self.request_log.flooded();
     }
 
     fn connection_refused(&mut self, peer: SocketAddr, now: Now) {
-        self.journal.connection_refused(peer, now);
+        self.request_log.connection_refused(peer, now);
     }
 
     #[inline]
     fn sent(&mut self, connection: Address) {
-        self.journal.left(connection, 0);
+        self.request_log.left(connection, 0);
     }
 
     fn dropped(&mut self, exchange: Address, bytes: u64) {
-        self.journal.dropped(exchange, bytes);
+        self.request_log.dropped(exchange, bytes);
     }
 
     #[cold]
@@ -380,6 +380,6 @@ impl App for SitesApp {
     }
 
     fn closed(&mut self, connection: Address, unsent_bytes: u64) {
-        self.journal.left(connection, unsent_bytes);
+        self.request_log.left(connection, unsent_bytes);
     }
 }

@@ -5,7 +5,7 @@ mod failure_page;
 
 use super::dev::Developer;
 use super::dev::reload_streams::ReloadStreams;
-use super::request_log::{Journal, Later};
+use super::request_log::{RequestLog, Later};
 use super::site_generation::Generation;
 use pinion_engine::app::{ByteStreamEvent, Event, Message};
 use pinion_engine::byte_stream_handle::ByteStreamHandle;
@@ -175,14 +175,14 @@ impl Dynamic {
         found: Option<Match>,
         head: &RequestHead<'_>,
         (client, developer): (&ClientIdentity, Option<Developer>),
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
         let Some(script) = &scripted.script else { return };
         if head.is_untyped_query() {
-            return self.untyped_query(scripted, head, (client, developer), journal, exchange);
+            return self.untyped_query(scripted, head, (client, developer), request_log, exchange);
         }
-        let later = journal.note(head, client, scripted.generation.log(), exchange);
+        let later = request_log.note(head, client, scripted.generation.log(), exchange);
         let page_end = developer.map(Developer::page_end).unwrap_or_default();
         let fields = self.fields_for(scripted, head);
         let mut outlet = Outlet { exchange, defaults: &fields.defaults, page_end: &page_end };
@@ -198,14 +198,14 @@ impl Dynamic {
             }
             RequestOutcome::Answered { status, body_bytes } => {
                 let body_bytes = if is_head { 0 } else { body_bytes };
-                journal.answered_later(later, status, body_bytes, exchange);
+                request_log.answered_later(later, status, body_bytes, exchange);
             }
             RequestOutcome::Failed(failure) => {
                 let asked =
                     FailurePageRequest { path: fields.path.as_deref(), error_format, developer };
                 let body_bytes =
                     failed(&failure, &scripted.generation, asked, &mut self.work, exchange);
-                journal.answered_later(later, failure.status, body_bytes, exchange);
+                request_log.answered_later(later, failure.status, body_bytes, exchange);
             }
             RequestOutcome::NotOurs | RequestOutcome::Gone => {}
         }
@@ -218,7 +218,7 @@ impl Dynamic {
         scripted: &Scripted,
         head: &RequestHead<'_>,
         (client, developer): (&ClientIdentity, Option<Developer>),
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
         let Scripted { generation, .. } = scripted;
@@ -226,8 +226,8 @@ impl Dynamic {
         let error_format = failure_format(head, developer);
         let response = error_in_format_for(400, error_format, &archive, head, work)
             .with_built_in_page(error_page::untyped_query_page(error_format));
-        let began = journal.begin(client, exchange).map(|began| began.of_site(generation.log()));
-        journal.respond(&response, None, began, head, exchange);
+        let began = request_log.begin(client, exchange).map(|began| began.of_site(generation.log()));
+        request_log.respond(&response, None, began, head, exchange);
     }
 
     /// Looks up the rules for the path of a request.
@@ -247,10 +247,10 @@ impl Dynamic {
     pub(crate) fn event(
         &mut self,
         event: &Event<'_>,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
-        if self.streams.event(event, journal, exchange) {
+        if self.streams.event(event, request_log, exchange) {
             return;
         }
         let address = exchange.address();
@@ -266,7 +266,7 @@ impl Dynamic {
         match outcome {
             RequestOutcome::Answered { status, body_bytes } => {
                 let body_bytes = if waiting.is_head { 0 } else { body_bytes };
-                journal.answered_later(waiting.later, status, body_bytes, exchange);
+                request_log.answered_later(waiting.later, status, body_bytes, exchange);
             }
             RequestOutcome::Failed(failure) => {
                 let SuspendedRequest { scripted, fields, error_format, developer, .. } = waiting;
@@ -274,11 +274,11 @@ impl Dynamic {
                     FailurePageRequest { path: fields.path.as_deref(), error_format, developer };
                 let body_bytes =
                     failed(&failure, &scripted.generation, asked, &mut self.work, exchange);
-                journal.answered_later(waiting.later, failure.status, body_bytes, exchange);
+                request_log.answered_later(waiting.later, failure.status, body_bytes, exchange);
             }
             RequestOutcome::Gone => {
                 if let Event::Refused(refusal) = event {
-                    self.refused(waiting, refusal.status(), journal, exchange);
+                    self.refused(waiting, refusal.status(), request_log, exchange);
                 }
             }
             RequestOutcome::NotOurs | RequestOutcome::Waits => {}
@@ -291,7 +291,7 @@ impl Dynamic {
         &mut self,
         waiting: SuspendedRequest,
         status: u16,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
         let SuspendedRequest { scripted, fields, later, is_head, error_format, .. } = waiting;
@@ -301,7 +301,7 @@ impl Dynamic {
         let page = error_page_at(path, status, error_format, archive, work).prepared;
         let body_bytes = page.content_length.filter(|_| !is_head).unwrap_or_default();
         exchange.prepared(&page, None);
-        journal.answered_later(later, status, body_bytes, exchange);
+        request_log.answered_later(later, status, body_bytes, exchange);
     }
 
     /// Responds by the script when the archive has only the page for missing resources. Returns
@@ -313,7 +313,7 @@ impl Dynamic {
         offer: Offer,
         head: &RequestHead<'_>,
         (client, developer): (&ClientIdentity, Option<Developer>),
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) -> bool {
         let allow;
@@ -334,7 +334,7 @@ impl Dynamic {
                 Prepared { allow: Some(allow.as_bytes()), ..response }
             }
             (_, Some(script)) if script.has_not_found() => {
-                self.begin(scripted, None, head, (client, developer), journal, exchange);
+                self.begin(scripted, None, head, (client, developer), request_log, exchange);
                 return true;
             }
             (_, Some(_)) => return false,
@@ -343,9 +343,9 @@ impl Dynamic {
             (_, None) => error_for(500, archive, head, work.get_or_insert_default()),
         };
         let log = scripted.generation.log();
-        let began = journal.begin(client, exchange).map(|began| began.of_site(log));
+        let began = request_log.begin(client, exchange).map(|began| began.of_site(log));
         let mut send = |response: &Prepared<'_>| {
-            journal.respond(response, None, began, head, exchange);
+            request_log.respond(response, None, began, head, exchange);
         };
         match developer {
             Some(developer) => developer.adapt(&response, send),

@@ -1,4 +1,4 @@
-//! Chooses the responder of a request. Every worker and `pinion why` follow this order.
+//! Chooses the route of a request. Every worker and `pinion why` follow this order.
 
 use super::acme::AcmeChallenges;
 use super::https_redirect::Redirect;
@@ -7,7 +7,7 @@ use pinion_http::request_head::RequestHead;
 
 /// Who responds to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Responder<S> {
+pub(crate) enum RequestRoute<S> {
     /// The health check, on every host.
     HealthCheck,
     /// A file with a challenge of a certificate authority, on every host. The file was read
@@ -32,29 +32,29 @@ pub(crate) struct ServerResponders<'r> {
 }
 
 impl ServerResponders<'_> {
-    /// Returns the responder of a request. `select` returns the site of its host. `has_challenge`
+    /// Returns the route of a request. `select` returns the site of its host. `has_challenge`
     /// returns whether the site itself has the challenge of a certificate authority that the
     /// request is for; it is only called at a listener that redirects.
     #[inline(always)]
-    pub(crate) fn responder<S>(
+    pub(crate) fn route<S>(
         &mut self,
         head: &RequestHead<'_>,
         select: impl FnOnce() -> Option<S>,
         has_challenge: impl FnOnce(&mut Redirect, &S) -> bool,
-    ) -> Responder<S> {
+    ) -> RequestRoute<S> {
         let is_for = |check: &HealthCheck| head.target.path == check.path.as_bytes();
         if self.health.is_some_and(is_for) {
-            return Responder::HealthCheck;
+            return RequestRoute::HealthCheck;
         }
         if self.challenges.as_mut().is_some_and(|challenges| challenges.find(head)) {
-            return Responder::AcmeChallenge;
+            return RequestRoute::AcmeChallenge;
         }
         let site = select();
         if let Some(redirect) = &mut self.redirect
             && !site.as_ref().is_some_and(|site| has_challenge(redirect, site))
         {
-            return Responder::Redirect(site);
+            return RequestRoute::Redirect(site);
         }
-        site.map_or(Responder::Misdirected, Responder::Site)
+        site.map_or(RequestRoute::Misdirected, RequestRoute::Site)
     }
 }

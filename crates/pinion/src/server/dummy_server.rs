@@ -1,7 +1,7 @@
 //! The dummy server for measurements: it shows the cost of the server without a site.
 
 use super::app::fits;
-use super::request_log::Journal;
+use super::request_log::RequestLog;
 use crate::settings::Dummy;
 use pinion_engine::app::{App, ByteStreamEvent, Event, OwnResponse};
 use pinion_engine::byte_stream_handle::ByteStreamHandle;
@@ -18,7 +18,7 @@ pub(crate) struct DummyApp {
     body: Vec<u8>,
     /// The time that each response takes, in milliseconds.
     delay_ms: Option<u64>,
-    journal: Journal,
+    request_log: RequestLog,
 }
 
 /// The text of the usual benchmarks, as kawipiko has it, over and over.
@@ -26,10 +26,10 @@ const TEXT: &[u8] = b"hello, world\n";
 
 impl DummyApp {
     /// Makes the dummy, with or without an access log.
-    pub(crate) fn new(dummy: &Dummy, journal: Journal) -> Self {
+    pub(crate) fn new(dummy: &Dummy, request_log: RequestLog) -> Self {
         let body = TEXT.iter().copied().cycle().take(dummy.bytes).collect();
         let delay_ms = dummy.delay.map(|delay| delay.as_millis() as u64);
-        Self { body, delay_ms, journal }
+        Self { body, delay_ms, request_log }
     }
 }
 
@@ -47,9 +47,9 @@ impl App for DummyApp {
             (Event::Head(head), None) if fits(head, exchange) => {
                 let (peer, is_secured) = (exchange.peer(), exchange.is_secured());
                 let client = ClientIdentity { peer, is_secured };
-                let began = self.journal.begin(&client, exchange);
+                let began = self.request_log.begin(&client, exchange);
                 let response = response(&self.body);
-                self.journal.respond(&response, None, began, head, exchange);
+                self.request_log.respond(&response, None, began, head, exchange);
             }
             (Event::Head(head), Some(delay_ms)) if fits(head, exchange) => {
                 exchange.wait(Some(delay_ms));
@@ -57,7 +57,7 @@ impl App for DummyApp {
             (Event::Deadline, _) => {
                 let bytes = if exchange.is_head_only() { 0 } else { self.body.len() as u64 };
                 exchange.prepared(&response(&self.body), None);
-                self.journal.counted(200, bytes);
+                self.request_log.counted(200, bytes);
             }
             _ => {}
         }
@@ -72,31 +72,31 @@ impl App for DummyApp {
     }
 
     fn pass(&mut self, _: &mut Connections<'_>) {
-        self.journal.pass();
+        self.request_log.pass();
     }
 
     fn answered(&mut self, connection: Address, response: OwnResponse) {
-        self.journal.engine_answered(connection, response);
+        self.request_log.engine_answered(connection, response);
     }
 
     fn flooded(&mut self, _connection: Address) {
-        self.journal.flooded();
+        self.request_log.flooded();
     }
 
     fn connection_refused(&mut self, peer: SocketAddr, now: Now) {
-        self.journal.connection_refused(peer, now);
+        self.request_log.connection_refused(peer, now);
     }
 
     #[inline]
     fn sent(&mut self, connection: Address) {
-        self.journal.left(connection, 0);
+        self.request_log.left(connection, 0);
     }
 
     fn dropped(&mut self, exchange: Address, bytes: u64) {
-        self.journal.dropped(exchange, bytes);
+        self.request_log.dropped(exchange, bytes);
     }
 
     fn closed(&mut self, connection: Address, unsent_bytes: u64) {
-        self.journal.left(connection, unsent_bytes);
+        self.request_log.left(connection, unsent_bytes);
     }
 }

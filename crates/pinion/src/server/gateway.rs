@@ -19,7 +19,7 @@ use super::access::limits::TUNNEL_RETRY_SECONDS;
 use super::access::request_authorization::AccessGate;
 use super::mounts::{Mount, MountTarget};
 use super::not_found_reason::{RefusalTrace, is_by_rule};
-use super::request_log::{Journal, Later};
+use super::request_log::{RequestLog, Later};
 use super::site_generation::Generation;
 use pinion_archive::Archive;
 use pinion_client::http_client::error::HttpClientError;
@@ -179,7 +179,7 @@ impl Gateway {
         generation: &Arc<Generation>,
         (head, sent): (&RequestHead<'_>, &RequestHead<'_>),
         client: &ClientIdentity,
-        (access, journal): (&mut AccessGate, &mut Journal),
+        (access, request_log): (&mut AccessGate, &mut RequestLog),
         exchange: &mut Exchange<'_>,
     ) {
         let archive = &generation.archive();
@@ -195,7 +195,7 @@ impl Gateway {
             method: head.method,
             mount: Arc::clone(mount.name()),
             target: target.into(),
-            later: journal.note(head, client, generation.log(), exchange),
+            later: request_log.note(head, client, generation.log(), exchange),
             error_format: preferred_error_format(head.values(KnownField::Accept)),
             kept: None,
         };
@@ -208,13 +208,13 @@ impl Gateway {
             && let Err(max) = access.count_tunnel(client, exchange)
         {
             exchange.add_fields(format!("Retry-After: {TUNNEL_RETRY_SECONDS}\r\n").as_bytes());
-            return self.fail(waiting, &ProxyError::TooManyTunnels { max }, journal, exchange);
+            return self.fail(waiting, &ProxyError::TooManyTunnels { max }, request_log, exchange);
         }
         let upstreams = match &mount.target {
             MountTarget::Servers(upstreams) => upstreams,
             MountTarget::Python(python) => {
                 let of_app = (python, &defaults);
-                return self.begin_python(waiting, of_app, (client, head), journal, exchange);
+                return self.begin_python(waiting, of_app, (client, head), request_log, exchange);
             }
             MountTarget::Store(_) => unreachable!("its pages are sent before"),
             MountTarget::Scripts(cgi) => {
@@ -223,19 +223,19 @@ impl Gateway {
                     waiting,
                     (scripts, &defaults),
                     (client, head),
-                    journal,
+                    request_log,
                     exchange,
                 );
             }
         };
         if upstreams.options().program.is_some() && self.redirect_count > LOCAL_REDIRECTS_MAX {
-            return self.fail(waiting, &ProxyError::LocalRedirects, journal, exchange);
+            return self.fail(waiting, &ProxyError::LocalRedirects, request_log, exchange);
         }
         match self.proxy().begin(upstreams, &defaults, client, head, exchange) {
             Ok(()) => {
                 self.waiting.insert(exchange.address(), waiting);
             }
-            Err(error) => self.fail(waiting, &error, journal, exchange),
+            Err(error) => self.fail(waiting, &error, request_log, exchange),
         }
     }
 
@@ -265,10 +265,10 @@ impl Gateway {
     pub(crate) fn event(
         &mut self,
         event: &Event<'_>,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) -> bool {
-        if self.cgi_event(event, journal, exchange) || self.python_event(event, journal, exchange) {
+        if self.cgi_event(event, request_log, exchange) || self.python_event(event, request_log, exchange) {
             return true;
         }
         let Some(proxy) = &mut self.proxy else { return false };
@@ -280,7 +280,7 @@ impl Gateway {
                 Event::Refused(refusal) => Some(refusal.status()),
                 _ => None,
             };
-            self.ended(ended, refusal, journal, exchange);
+            self.ended(ended, refusal, request_log, exchange);
         }
         true
     }
@@ -320,26 +320,26 @@ impl Gateway {
 
     /// Passes on data from other servers.
     #[inline]
-    pub(crate) fn flush(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
+    pub(crate) fn flush(&mut self, request_log: &mut RequestLog, connections: &mut Connections<'_>) {
         if self.proxy.as_ref().is_some_and(|proxy| proxy.has_work()) {
-            self.flush_proxy(journal, connections);
+            self.flush_proxy(request_log, connections);
         }
         if self.cgi.as_ref().is_some_and(|cgi| cgi.has_work()) {
-            self.flush_cgi(journal, connections);
+            self.flush_cgi(request_log, connections);
         }
     }
 
     /// Sends the requests of this pass to Python applications.
     #[inline]
-    pub(crate) fn pass_end(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
+    pub(crate) fn pass_end(&mut self, request_log: &mut RequestLog, connections: &mut Connections<'_>) {
         if self.python.as_ref().is_some_and(|python| python.has_work()) {
-            self.flush_python(journal, connections);
+            self.flush_python(request_log, connections);
         }
     }
 
-    fn flush_proxy(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
+    fn flush_proxy(&mut self, request_log: &mut RequestLog, connections: &mut Connections<'_>) {
         let Some(mut proxy) = self.proxy.take() else { return };
-        proxy.flush(connections, |ended, exchange| self.ended(ended, None, journal, exchange));
+        proxy.flush(connections, |ended, exchange| self.ended(ended, None, request_log, exchange));
         while let Some(news) = proxy.next_server_news() {
             log_server_news(&news);
         }
@@ -351,11 +351,11 @@ impl Gateway {
 
     /// Does the due work.
     #[inline]
-    pub(crate) fn pass(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
+    pub(crate) fn pass(&mut self, request_log: &mut RequestLog, connections: &mut Connections<'_>) {
         self.proxy.iter_mut().for_each(|proxy| proxy.pass(connections));
         self.cgi.iter_mut().for_each(|cgi| cgi.pass(connections));
         self.python.iter_mut().for_each(|python| python.pass(connections));
-        self.flush(journal, connections);
+        self.flush(request_log, connections);
     }
 
     /// Returns the time when work is due, in monotonic milliseconds.
@@ -380,26 +380,26 @@ impl Gateway {
         &mut self,
         ended: Ended,
         refusal: Option<u16>,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
         let Some(waiting) = self.waiting.remove(&exchange.address()) else { return };
         match ended {
             Ended::Answered { status, body_bytes } => {
                 let body_bytes = if waiting.method == Method::Head { 0 } else { body_bytes };
-                journal.answered_later(waiting.later, status, body_bytes, exchange);
+                request_log.answered_later(waiting.later, status, body_bytes, exchange);
             }
             Ended::Aborted { status, body_bytes, error } => {
                 self.log("the response was cut off", &waiting, &error, exchange);
-                journal.answered_later(waiting.later, status, body_bytes, exchange);
+                request_log.answered_later(waiting.later, status, body_bytes, exchange);
             }
-            Ended::File(response) => self.send_file(waiting, &response, journal, exchange),
-            Ended::Failed(error) => self.fail(waiting, &error, journal, exchange),
+            Ended::File(response) => self.send_file(waiting, &response, request_log, exchange),
+            Ended::Failed(error) => self.fail(waiting, &error, request_log, exchange),
             Ended::Gone { status, body_bytes } => match (status, refusal) {
-                (None, Some(status)) => self.respond(waiting, status, journal, exchange),
+                (None, Some(status)) => self.respond(waiting, status, request_log, exchange),
                 (status, _) => {
                     let status = status.unwrap_or(CLIENT_LEFT);
-                    journal.answered_later(waiting.later, status, body_bytes, exchange);
+                    request_log.answered_later(waiting.later, status, body_bytes, exchange);
                 }
             },
         }
@@ -430,12 +430,12 @@ impl Gateway {
         &mut self,
         waiting: OpenRequest,
         error: &ProxyError,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
         if let ProxyError::MissingSlash { path, query } = error {
             let location = Location { path, query: query.as_deref() };
-            return redirect(waiting, location, journal, exchange);
+            return redirect(waiting, location, request_log, exchange);
         }
         if let ProxyError::Upstream { error, .. } = error
             && let HttpClientError::LocalRedirect(target) = &**error
@@ -448,7 +448,7 @@ impl Gateway {
         if let Some(seconds) = error.retry_seconds() {
             exchange.add_fields(format!("Retry-After: {seconds}\r\n").as_bytes());
         }
-        self.respond(waiting, error.status(), journal, exchange);
+        self.respond(waiting, error.status(), request_log, exchange);
     }
 
     /// Responds with the page of a status.
@@ -457,7 +457,7 @@ impl Gateway {
         &mut self,
         waiting: OpenRequest,
         status: u16,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
         let OpenRequest { generation, rules_path, method, later, error_format, .. } = waiting;
@@ -467,7 +467,7 @@ impl Gateway {
         let body_bytes = page.content_length.filter(|_| method != Method::Head);
         let page = Prepared { allow: (status == 405).then_some(FORWARDED_METHODS), ..page };
         exchange.prepared(&page, None);
-        journal.answered_later(later, status, body_bytes.unwrap_or_default(), exchange);
+        request_log.answered_later(later, status, body_bytes.unwrap_or_default(), exchange);
     }
 
     /// Logs why a request has no response, or not all of one.
@@ -485,7 +485,7 @@ impl Gateway {
 fn redirect(
     waiting: OpenRequest,
     location: Location<'_>,
-    journal: &mut Journal,
+    request_log: &mut RequestLog,
     exchange: &mut Exchange<'_>,
 ) {
     let response = Prepared {
@@ -495,7 +495,7 @@ fn redirect(
         ..Prepared::empty(308)
     };
     exchange.prepared(&response, None);
-    journal.answered_later(waiting.later, 308, 0, exchange);
+    request_log.answered_later(waiting.later, 308, 0, exchange);
 }
 
 /// Logs that a server is left out or used again.

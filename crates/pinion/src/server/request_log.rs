@@ -27,7 +27,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// Writes one record for each response, once it has been sent; nothing if there is no log. The wall
 /// clock is read once a pass, the steady one twice a request. Counts each response, if that is
 /// wanted.
-pub(crate) struct Journal {
+pub(crate) struct RequestLog {
     log: Option<Log>,
     counts: Option<Arc<Counts>>,
     sampling: Sampling,
@@ -91,8 +91,8 @@ struct Noted {
     texts: [Vec<u8>; 7],
 }
 
-impl Journal {
-    /// Makes the journal with this worker's end of the log and its counts, if there are any.
+impl RequestLog {
+    /// Makes the log with this worker's end of the log and its counts, if there are any.
     pub(crate) fn new(
         logger: Option<Logger>,
         counts: Option<Arc<Counts>>,

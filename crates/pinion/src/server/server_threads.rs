@@ -15,7 +15,7 @@ use super::gateway::{Gateway, GatewayShared};
 use super::https_redirect::{Leads, Redirect};
 use super::listeners::{Bound, BoundQuic};
 use super::program_table::ProgramTable;
-use super::request_log::{ClientRefusals, Journal};
+use super::request_log::{ClientRefusals, RequestLog};
 use super::running_programs::RunningPrograms;
 use super::sd_notify::Notifier;
 use super::server_keys::ServerKeys;
@@ -404,11 +404,11 @@ impl Desks {
         Self { log, tally, refusals }
     }
 
-    /// Returns the journal of one more worker.
-    fn journal(&self) -> Journal {
+    /// Returns the request log of one more worker.
+    fn request_log(&self) -> RequestLog {
         let logger = self.log.as_deref().map(AccessLog::logger);
         let counts = self.tally.as_deref().map(Tally::counts);
-        Journal::new(logger, counts, Arc::clone(&self.refusals))
+        RequestLog::new(logger, counts, Arc::clone(&self.refusals))
     }
 }
 
@@ -456,10 +456,10 @@ fn start_sites(
         let published = Arc::clone(&for_workers);
         let trusted = Arc::clone(&trusted_proxies);
         let challenges = webroot.clone().map(AcmeChallenges::new);
-        let (journal, health) = (desks.journal(), health.clone());
+        let (request_log, health) = (desks.request_log(), health.clone());
         let dynamic = (dynamic, gateway, access);
         let more = (challenges, store);
-        SitesApp::new(published, journal, health, redirect, trusted, dynamic, more)
+        SitesApp::new(published, request_log, health, redirect, trusted, dynamic, more)
     };
     let server = RunningServer::start(engine, make_app).context("cannot start the workers")?;
     let sites = Sites::start(starting, published, logs, programs, server.control())?;
@@ -491,6 +491,6 @@ fn tunnels_per_client(outgoing: u64) -> u32 {
 
 fn start_dummy(dummy: &Dummy, engine: EngineKit, desks: Desks) -> Result<RunningServer, Failure> {
     let dummy = *dummy;
-    let make_app = move |_worker, _poster| DummyApp::new(&dummy, desks.journal());
+    let make_app = move |_worker, _poster| DummyApp::new(&dummy, desks.request_log());
     Ok(RunningServer::start(engine, make_app).context("cannot start the workers")?)
 }

@@ -3,7 +3,7 @@
 //! | Module | Contents |
 //! |---|---|
 //! | `spec`, `table` | the rows of the table, and the table of all commands |
-//! | `call`, `work` | one call of a command, and the estimate of its work |
+//! | `call`, `work_estimate` | one call of a command, and the estimate of its work |
 //! | `options` | parsing of options |
 //! | `ranges` | of ranges and counts |
 //! | `expiry_option` | of times of expiry |

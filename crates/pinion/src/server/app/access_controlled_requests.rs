@@ -8,7 +8,7 @@ use crate::server::access::path_scope::PathReadings;
 use crate::server::access::request_authorization::{AccessVerdict, GateRefusal};
 use crate::server::access::rules::{AccessRules, RuleSet};
 use crate::server::extended_connect::fallback_for;
-use crate::server::request_log::{Beginning, Journal};
+use crate::server::request_log::{Beginning, RequestLog};
 use crate::server::store::StoreClients;
 use pinion_engine::app::Event;
 use pinion_engine::connection_actions::Connections;
@@ -58,15 +58,15 @@ impl SiteResponders<'_> {
         let head = request.sent.unwrap_or(head);
         let mut checked = request.checked.take().unwrap_or_default();
         let began = request.began;
-        let Self { work, journal, .. } = self;
+        let Self { work, request_log, .. } = self;
         let client = request.client;
         match self.access.check(rules, asked, &mut checked, (&client, head), exchange) {
             AccessVerdict::Admitted => {}
             AccessVerdict::Refused(refusal) => {
-                return refuse(site, &refusal, began, head, (work, journal), exchange);
+                return refuse(site, &refusal, began, head, (work, request_log), exchange);
             }
             AccessVerdict::Preflight(fields) => {
-                return respond_to_preflight(site, &fields, began, head, journal, exchange);
+                return respond_to_preflight(site, &fields, began, head, request_log, exchange);
             }
             AccessVerdict::Unverified(one) => {
                 let waiting = WaitingRequest {
@@ -79,7 +79,7 @@ impl SiteResponders<'_> {
                     checked,
                 };
                 if let Err(refusal) = self.access.verify(one, waiting, exchange) {
-                    refuse(site, &refusal, began, head, (work, journal), exchange);
+                    refuse(site, &refusal, began, head, (work, request_log), exchange);
                 }
                 return;
             }
@@ -87,7 +87,7 @@ impl SiteResponders<'_> {
         let id = head.request_id().map(Into::into);
         let identity = RequestIdentity { user: checked.user.clone(), id };
         request.checked = Some(checked);
-        let responders = Self { work, journal, ..self };
+        let responders = Self { work, request_log, ..self };
         if site.passes_heads_on() && identity != RequestIdentity::default() {
             let owned = passed_on(head, identity);
             let request = SiteRequest { sent: Some(head), ..request };
@@ -122,27 +122,27 @@ impl SiteResponders<'_> {
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) {
-        let Self { work, dynamic, gateway, access, journal, pages } = self;
+        let Self { work, dynamic, gateway, access, request_log, pages } = self;
         let (client, began) = (request.client, request.began);
         if let Some(mount) = site.generation.mount_before_files_and_rules(head, work) {
-            let responders = Self { work, dynamic, gateway, access, journal, pages };
+            let responders = Self { work, dynamic, gateway, access, request_log, pages };
             return responders.forward(site, mount, request, head, exchange);
         }
         if let Some(scripted) = &site.scripted
             && let Offer::Handler(found) = dynamic.offer(scripted, head)
         {
             let who = (&client, site.developer(head, exchange));
-            return dynamic.begin(scripted, Some(found), head, who, journal, exchange);
+            return dynamic.begin(scripted, Some(found), head, who, request_log, exchange);
         }
         // As for content that fits: a path that the site has for a GET is not forwarded.
         if head.target.form != Form::Asterisk
             && let Some(mount) = fallback_for(&site.generation, head, exchange.now(), work, gateway)
         {
-            let responders = Self { work, dynamic, gateway, access, journal, pages };
+            let responders = Self { work, dynamic, gateway, access, request_log, pages };
             return responders.forward(site, mount, request, head, exchange);
         }
         let response = error_for(413, &site.generation.archive(), head, work);
-        journal.respond(&response, Some(site.mapping), began, head, exchange);
+        request_log.respond(&response, Some(site.mapping), began, head, exchange);
     }
 }
 
@@ -176,12 +176,12 @@ fn refuse(
     refusal: &GateRefusal,
     began: Option<Beginning>,
     head: &RequestHead<'_>,
-    (work, journal): (&mut RequestBuffers, &mut Journal),
+    (work, request_log): (&mut RequestBuffers, &mut RequestLog),
     exchange: &mut Exchange<'_>,
 ) {
     let response = error_for(refusal.status, &site.generation.archive(), head, work);
     exchange.add_fields(refusal.fields.as_bytes());
-    journal.respond(&response, Some(site.mapping), began, head, exchange);
+    request_log.respond(&response, Some(site.mapping), began, head, exchange);
 }
 
 /// Responds to a preflight request of a browser with the permissions of pages of other origins.
@@ -191,13 +191,13 @@ fn respond_to_preflight(
     fields: &str,
     began: Option<Beginning>,
     head: &RequestHead<'_>,
-    journal: &mut Journal,
+    request_log: &mut RequestLog,
     exchange: &mut Exchange<'_>,
 ) {
     let shared = SharedFields::h1(generated_fields(&site.generation.archive()).h1);
     exchange.add_fields(fields.as_bytes());
     let response = Prepared { shared, ..Prepared::empty(204) };
-    journal.respond(&response, None, began, head, exchange);
+    request_log.respond(&response, None, began, head, exchange);
 }
 
 impl SitesApp {
@@ -239,15 +239,15 @@ impl SitesApp {
             // The site was taken out of the configuration meanwhile.
             return exchange.abort();
         };
-        let Self { work, dynamic, gateway, access, journal, store, .. } = self;
+        let Self { work, dynamic, gateway, access, request_log, store, .. } = self;
         let pages = store.as_mut().map(StoreClients::pages);
         let head = head.head();
         if let Err(refusal) = outcome {
             if refusal.is_client_left() {
                 exchange.abort();
-                return journal.answered(began, &head, &Prepared::empty(refusal.status), exchange);
+                return request_log.answered(began, &head, &Prepared::empty(refusal.status), exchange);
             }
-            return refuse(site, &refusal, began, &head, (work, journal), exchange);
+            return refuse(site, &refusal, began, &head, (work, request_log), exchange);
         }
         // Results by rules that are no longer in force do not count, except for limits.
         let checked = Some(match site.generation.access() {
@@ -257,7 +257,7 @@ impl SitesApp {
         });
         let request =
             SiteRequest { is_oversized, checked, ..SiteRequest::new(began, client, false) };
-        let responders = SiteResponders { work, dynamic, gateway, access, journal, pages };
+        let responders = SiteResponders { work, dynamic, gateway, access, request_log, pages };
         responders.checked_request(site, request, &head, exchange);
     }
 }

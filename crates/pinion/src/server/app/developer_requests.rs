@@ -4,7 +4,7 @@ use super::TEXT_FIELDS;
 use super::worker_sites::SiteGeneration;
 use crate::server::deferred_responses::Dynamic;
 use crate::server::dev::{Developer, developer_error_page};
-use crate::server::request_log::{Beginning, Journal};
+use crate::server::request_log::{Beginning, RequestLog};
 use pinion_engine::exchange::Exchange;
 use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::prepared_response::{Prepared, PreparedBody, SharedFields};
@@ -19,14 +19,14 @@ pub(super) fn responds_to_developer(
     developer: Developer,
     (client, head): (&ClientIdentity, &RequestHead<'_>),
     dynamic: &mut Dynamic,
-    journal: &mut Journal,
+    request_log: &mut RequestLog,
     exchange: &mut Exchange<'_>,
 ) -> bool {
     if dynamic.streams.responses(
         (site.id, site.generation.log()),
         developer,
         (client, head),
-        journal,
+        request_log,
         exchange,
     ) {
         return true;
@@ -34,7 +34,7 @@ pub(super) fn responds_to_developer(
     let Some(failure) = site.generation.failure().filter(|_| developer.wants_page) else {
         return false;
     };
-    let began = journal.begin(client, exchange);
+    let began = request_log.begin(client, exchange);
     let began = began.map(|began| began.of_site(site.generation.log()));
     let page = [&*failure.page, &developer.page_end()].concat();
     let response = Prepared {
@@ -43,7 +43,7 @@ pub(super) fn responds_to_developer(
         body: PreparedBody::Bytes(&page),
         ..Prepared::empty(500)
     };
-    journal.respond(&response, None, began, head, exchange);
+    request_log.respond(&response, None, began, head, exchange);
     true
 }
 
@@ -56,7 +56,7 @@ pub(super) fn respond_unloaded(
     began: Option<Beginning>,
     head: &RequestHead<'_>,
     work: &mut RequestBuffers,
-    journal: &mut Journal,
+    request_log: &mut RequestLog,
     exchange: &mut Exchange<'_>,
 ) {
     let archive = site.generation.archive();
@@ -70,5 +70,5 @@ pub(super) fn respond_unloaded(
         },
         None => error_for(503, &archive, head, work),
     };
-    journal.respond(&response, None, began, head, exchange);
+    request_log.respond(&response, None, began, head, exchange);
 }

@@ -48,16 +48,16 @@ impl SiteResponders<'_> {
             }
         }
         let now = exchange.now();
-        let Self { work, journal, .. } = self;
+        let Self { work, request_log, .. } = self;
         let archive = generation.archive();
         let response = match outcome {
             LiveOutcome::File(file) => {
                 let sent = LiveSending { generation, live, head, now: now.unix_seconds };
                 return match sent.send(file, work, exchange) {
-                    Ok(response) => journal.answered(request.began, head, &response, exchange),
+                    Ok(response) => request_log.answered(request.began, head, &response, exchange),
                     Err(status) => {
                         let response = error_for(status, &archive, head, work);
-                        journal.respond(
+                        request_log.respond(
                             &response,
                             Some(site.mapping),
                             request.began,
@@ -74,7 +74,7 @@ impl SiteResponders<'_> {
             }
             LiveOutcome::Withheld | LiveOutcome::Nothing => error_for(404, &archive, head, work),
         };
-        journal.respond(&response, Some(site.mapping), request.began, head, exchange);
+        request_log.respond(&response, Some(site.mapping), request.began, head, exchange);
     }
 }
 

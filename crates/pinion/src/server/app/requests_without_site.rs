@@ -2,9 +2,9 @@
 //! HTTPS, and hosts without a site.
 
 use super::worker_sites::SiteGeneration;
-use crate::server::dispatch::{Responder, ServerResponders};
+use crate::server::dispatch::{RequestRoute, ServerResponders};
 use crate::server::https_redirect::Redirect;
-use crate::server::request_log::{Beginning, Journal};
+use crate::server::request_log::{Beginning, RequestLog};
 use crate::server::site_generation::Generation;
 use pinion_engine::exchange::Exchange;
 use pinion_http::error_page::{self, ErrorFormat};
@@ -20,31 +20,31 @@ impl ServerResponders<'_> {
     #[cold]
     pub(super) fn respond(
         self,
-        responder: Responder<&SiteGeneration>,
+        route: RequestRoute<&SiteGeneration>,
         began: Option<Beginning>,
         head: &RequestHead<'_>,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
-        let log = match responder {
-            Responder::Redirect(site) => site.and_then(|site| site.generation.log()),
+        let log = match route {
+            RequestRoute::Redirect(site) => site.and_then(|site| site.generation.log()),
             _ => None,
         };
         let mut is_logged = true;
-        let response = match (responder, self.challenges, self.redirect) {
-            (Responder::HealthCheck, _, _) => {
+        let response = match (route, self.challenges, self.redirect) {
+            (RequestRoute::HealthCheck, _, _) => {
                 let response = health(head, exchange.is_stopping());
                 // A request with another method than load balancers use is no health check.
                 let logs_all = self.health.is_none_or(|check| check.is_logged);
                 is_logged = logs_all || response.status == 405;
                 response
             }
-            (Responder::AcmeChallenge, Some(challenges), _) => challenges.response(),
-            (Responder::Redirect(_), _, Some(redirect)) => redirect.response(head),
+            (RequestRoute::AcmeChallenge, Some(challenges), _) => challenges.response(),
+            (RequestRoute::Redirect(_), _, Some(redirect)) => redirect.response(head),
             _ => misdirected(head),
         };
         let began = began.filter(|_| is_logged).map(|began| began.of_site(log));
-        journal.respond(&response, None, began, head, exchange);
+        request_log.respond(&response, None, began, head, exchange);
     }
 }
 

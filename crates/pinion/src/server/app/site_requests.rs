@@ -13,7 +13,7 @@ use crate::server::extended_connect::fallback_for;
 use crate::server::gateway::Gateway;
 use crate::server::mounts::{Mount, MountTarget};
 use crate::server::not_found_reason::RefusalTrace;
-use crate::server::request_log::{Beginning, Journal};
+use crate::server::request_log::{Beginning, RequestLog};
 use crate::server::site_generation::Generation;
 use crate::server::store::WorkerPages;
 use pinion_archive::Archive;
@@ -80,7 +80,7 @@ pub(super) struct SiteResponders<'w> {
     pub(super) dynamic: &'w mut Dynamic,
     pub(super) gateway: &'w mut Gateway,
     pub(super) access: &'w mut AccessGate,
-    pub(super) journal: &'w mut Journal,
+    pub(super) request_log: &'w mut RequestLog,
     /// The pages of the store, if there is one.
     pub(super) pages: Option<WorkerPages<'w>>,
 }
@@ -95,26 +95,26 @@ impl SiteResponders<'_> {
         exchange: &mut Exchange<'_>,
     ) {
         let SiteRequest { began, client, is_unsecured, .. } = request;
-        let Self { work, dynamic, gateway, access, journal, pages } = self;
+        let Self { work, dynamic, gateway, access, request_log, pages } = self;
         let developer = site.developer(head, exchange).filter(|_| !is_unsecured);
         if let Some(developer) = developer
-            && responds_to_developer(site, developer, (&client, head), dynamic, journal, exchange)
+            && responds_to_developer(site, developer, (&client, head), dynamic, request_log, exchange)
         {
             return;
         }
         if site.generation.has_no_content() && !is_unsecured {
-            return respond_unloaded(site, developer, began, head, work, journal, exchange);
+            return respond_unloaded(site, developer, began, head, work, request_log, exchange);
         }
         if let Some(mount) = site.generation.mount_before_files_and_rules(head, work)
             && !is_unsecured
         {
-            let responders = Self { work, dynamic, gateway, access, journal, pages };
+            let responders = Self { work, dynamic, gateway, access, request_log, pages };
             return responders.forward(site, mount, request, head, exchange);
         }
         request.developer = developer;
         if head.protocol.is_some() && !is_unsecured {
             let mount = fallback_for(&site.generation, head, exchange.now(), work, gateway);
-            let responders = Self { work, dynamic, gateway, access, journal, pages };
+            let responders = Self { work, dynamic, gateway, access, request_log, pages };
             if let Some(mount) = mount {
                 return responders.forward(site, mount, request, head, exchange);
             }
@@ -131,12 +131,12 @@ impl SiteResponders<'_> {
                     found,
                     head,
                     (&client, developer),
-                    journal,
+                    request_log,
                     exchange,
                 );
             }
         }
-        Self { work, dynamic, gateway, access, journal, pages }
+        Self { work, dynamic, gateway, access, request_log, pages }
             .live_request(site, request, head, exchange);
     }
 
@@ -161,8 +161,8 @@ impl SiteResponders<'_> {
         if let MountTarget::Store(keys) = &mount.target {
             return self.stored_page(site, keys, request.began, head, exchange);
         }
-        let Self { gateway, access, journal, .. } = self;
-        let (generation, means) = (&site.generation, (access, journal));
+        let Self { gateway, access, request_log, .. } = self;
+        let (generation, means) = (&site.generation, (access, request_log));
         let heads = (head, request.sent.unwrap_or(head));
         gateway.begin(mount, generation, heads, &request.client, means, exchange);
     }
@@ -177,7 +177,7 @@ impl SiteResponders<'_> {
         exchange: &mut Exchange<'_>,
     ) {
         let SiteRequest { began, client, is_unsecured, developer, .. } = request;
-        let Self { work, dynamic, gateway, access, journal, pages } = self;
+        let Self { work, dynamic, gateway, access, request_log, pages } = self;
         let (generation, now) = (&*site.generation, exchange.now());
         let archive = generation.archive();
         let (mut pieces, mut traced) = (Pieces::new(), None);
@@ -187,14 +187,14 @@ impl SiteResponders<'_> {
         let response = if generation.is_damaged() {
             error_for(500, &archive, head, work)
         } else if is_unsecured {
-            journal.https_refused(exchange.socket_peer());
+            request_log.https_refused(exchange.socket_peer());
             unencrypted_https(&archive, head, work)
         } else if let Some(checked) = &request.checked {
             let met = MetRules::new(generation.access().map(|rules| &**rules));
             let found = respond_traced(&archive, asked, now.unix_seconds, work, &mut pieces, &met);
             let met = met.get();
             if !met.without(checked.admitted).is_empty() {
-                let responders = Self { work, dynamic, gateway, access, journal, pages };
+                let responders = Self { work, dynamic, gateway, access, request_log, pages };
                 return responders.check(site, met, request, head, exchange);
             }
             found
@@ -207,7 +207,7 @@ impl SiteResponders<'_> {
         let (offer, outdated) = (request.take_offer(), generation.is_outdated(&response));
         if response.status == 404
             && let Some(scripted) = &site.scripted
-            && dynamic.missed(scripted, offer, head, (&client, developer), journal, exchange)
+            && dynamic.missed(scripted, offer, head, (&client, developer), request_log, exchange)
         {
             return;
         }
@@ -215,7 +215,7 @@ impl SiteResponders<'_> {
             && let Some(mount) = fallback
             && !gateway.is_refused_by_rule(&archive, asked, now.unix_seconds, traced.as_ref())
         {
-            let responders = Self { work, dynamic, gateway, access, journal, pages };
+            let responders = Self { work, dynamic, gateway, access, request_log, pages };
             return responders.forward(site, mount, request, head, exchange);
         }
         // A response is large: a reference to the one to be sent is kept.
@@ -228,7 +228,7 @@ impl SiteResponders<'_> {
         };
         let status = response.status;
         let mut send = |response: &Prepared<'_>| {
-            journal.respond(response, Some(site.mapping), began, head, exchange);
+            request_log.respond(response, Some(site.mapping), began, head, exchange);
         };
         match developer {
             Some(developer) => developer.adapt(response, send),

@@ -79,7 +79,7 @@ impl SiteResponders<'_> {
             Method::Other => error_for(501, &archive, head, work),
             _ => error_for(405, &archive, head, work),
         };
-        self.journal.respond(&response, Some(site.mapping), began, head, exchange);
+        self.request_log.respond(&response, Some(site.mapping), began, head, exchange);
     }
 
     /// Responds with the page that was found for the path of a request.
@@ -91,13 +91,13 @@ impl SiteResponders<'_> {
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) {
-        let Self { work, journal, .. } = self;
+        let Self { work, request_log, .. } = self;
         let generation = &*site.generation;
         let archive = generation.archive();
         let response = match found {
             FoundPage::Page(page) => {
                 let logged = site.send_page(&page, head, work, exchange);
-                return journal.answered(began, head, &logged, exchange);
+                return request_log.answered(began, head, &logged, exchange);
             }
             FoundPage::Nothing => error_for(404, &archive, head, work),
             FoundPage::Busy { .. } => {
@@ -111,7 +111,7 @@ impl SiteResponders<'_> {
                 error_for(500, &archive, head, work)
             }
         };
-        journal.respond(&response, Some(site.mapping), began, head, exchange);
+        request_log.respond(&response, Some(site.mapping), began, head, exchange);
     }
 }
 
@@ -134,10 +134,10 @@ impl SitesApp {
     fn resume_page(&mut self, page: &WaitingPage, end: WaitEnd, exchange: &mut Exchange<'_>) {
         let WaitingPage { head, site, mount, began } = page;
         let head = head.head();
-        let Self { work, dynamic, gateway, access, journal, store, .. } = self;
+        let Self { work, dynamic, gateway, access, request_log, store, .. } = self;
         if let WaitEnd::ClientLeft = end {
             exchange.abort();
-            return journal.answered(*began, &head, &Prepared::empty(CLIENT_LEFT), exchange);
+            return request_log.answered(*began, &head, &Prepared::empty(CLIENT_LEFT), exchange);
         }
         let sites = self.serving.iter().flat_map(|serving| &serving.sites);
         let Some(site) = sites.into_iter().find(|known| known.id == *site) else {
@@ -155,7 +155,7 @@ impl SitesApp {
             }
             _ => FoundPage::Busy { key: Vec::new() },
         };
-        let responders = SiteResponders { work, dynamic, gateway, access, journal, pages };
+        let responders = SiteResponders { work, dynamic, gateway, access, request_log, pages };
         responders.found_page(site, found, *began, &head, exchange);
     }
 }

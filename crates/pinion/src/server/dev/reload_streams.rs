@@ -8,7 +8,7 @@
 //! A hidden page has no stream: browsers open six connections of HTTP/1 to one host, and pages in
 //! the background must not take them all.
 
-use super::super::request_log::{Journal, Later};
+use super::super::request_log::{RequestLog, Later};
 use super::super::site_roster::SiteId;
 use super::{Developer, SCRIPT_PATH, STREAM_PATH};
 use crate::access_log::LogId;
@@ -87,7 +87,7 @@ impl ReloadStreams {
         site: (SiteId, Option<LogId>),
         developer: Developer,
         (client, head): (&ClientIdentity, &RequestHead<'_>),
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) -> bool {
         let path = head.target.path;
@@ -95,11 +95,11 @@ impl ReloadStreams {
             return false;
         }
         if path == SCRIPT_PATH.as_bytes() {
-            respond_with_script(site.1, (client, head), journal, exchange);
+            respond_with_script(site.1, (client, head), request_log, exchange);
             return true;
         }
         if path == STREAM_PATH.as_bytes() {
-            self.begin(site, developer, (client, head), journal, exchange);
+            self.begin(site, developer, (client, head), request_log, exchange);
             return true;
         }
         false
@@ -110,15 +110,15 @@ impl ReloadStreams {
         (site, log): (SiteId, Option<LogId>),
         developer: Developer,
         (client, head): (&ClientIdentity, &RequestHead<'_>),
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
-        let later = journal.note(head, client, log, exchange);
+        let later = request_log.note(head, client, log, exchange);
         if self.open.len() >= STREAMS_MAX {
             let response =
                 error_page::response(503, ErrorFormat::Text, error_page::BUILT_IN_FIELDS);
             exchange.prepared(&response, None);
-            return journal.answered_later(
+            return request_log.answered_later(
                 later,
                 503,
                 response.content_length.unwrap_or(0),
@@ -130,9 +130,9 @@ impl ReloadStreams {
         exchange.write(Slice::Copied(BEGIN));
         let stream = ReloadStream { site, version, later, sent_bytes: BEGIN.len() as u64 };
         if version < developer.version {
-            stream.reload(journal, exchange);
+            stream.reload(request_log, exchange);
         } else if exchange.is_stopping() {
-            stream.end(journal, exchange);
+            stream.end(request_log, exchange);
         } else {
             exchange.wait(Some(COMMENT_MS));
             self.open.insert(exchange.address(), stream);
@@ -143,7 +143,7 @@ impl ReloadStreams {
     pub(crate) fn event(
         &mut self,
         event: &Event<'_>,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) -> bool {
         if self.open.is_empty() {
@@ -166,8 +166,8 @@ impl ReloadStreams {
         }
         let Some(stream) = self.open.remove(&address) else { return true };
         match event {
-            Event::Posted(_) => stream.reload(journal, exchange),
-            Event::Stopping => stream.end(journal, exchange),
+            Event::Posted(_) => stream.reload(request_log, exchange),
+            Event::Stopping => stream.end(request_log, exchange),
             _ => {}
         }
         true
@@ -187,32 +187,32 @@ impl ReloadStreams {
 }
 
 impl ReloadStream {
-    fn reload(mut self, journal: &mut Journal, exchange: &mut Exchange<'_>) {
+    fn reload(mut self, request_log: &mut RequestLog, exchange: &mut Exchange<'_>) {
         exchange.write(Slice::Copied(RELOAD));
         self.sent_bytes += RELOAD.len() as u64;
-        self.end(journal, exchange);
+        self.end(request_log, exchange);
     }
 
-    fn end(self, journal: &mut Journal, exchange: &mut Exchange<'_>) {
+    fn end(self, request_log: &mut RequestLog, exchange: &mut Exchange<'_>) {
         exchange.end(std::iter::empty());
-        journal.stream_ended(self.later, 200, self.sent_bytes, exchange);
+        request_log.stream_ended(self.later, 200, self.sent_bytes, exchange);
     }
 }
 
 fn respond_with_script(
     log: Option<LogId>,
     (client, head): (&ClientIdentity, &RequestHead<'_>),
-    journal: &mut Journal,
+    request_log: &mut RequestLog,
     exchange: &mut Exchange<'_>,
 ) {
-    let began = journal.begin(client, exchange).map(|began| began.of_site(log));
+    let began = request_log.begin(client, exchange).map(|began| began.of_site(log));
     let response = Prepared {
         shared: SharedFields::h1(SCRIPT_FIELDS),
         content_length: Some(SCRIPT.len() as u64),
         body: PreparedBody::Bytes(SCRIPT),
         ..Prepared::empty(200)
     };
-    journal.respond(&response, None, began, head, exchange);
+    request_log.respond(&response, None, began, head, exchange);
 }
 
 /// Returns the version that a query names; 0, which is before every other, for none.

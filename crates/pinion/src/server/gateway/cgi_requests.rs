@@ -3,7 +3,7 @@
 use super::failure_log::LoggedFailure;
 use super::{CLIENT_LEFT, Gateway, OpenRequest};
 use crate::server::mounts::Mount;
-use crate::server::request_log::Journal;
+use crate::server::request_log::RequestLog;
 use crate::server::sendfile_folders::SentFolders;
 use pinion_engine::app::{ByteStreamEvent, Event};
 use pinion_engine::byte_stream_handle::ByteStreamHandle;
@@ -73,7 +73,7 @@ impl Gateway {
         waiting: OpenRequest,
         (scripts, defaults): (&Arc<CgiScripts>, &Arc<[u8]>),
         (client, head): (&ClientIdentity, &RequestHead<'_>),
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
         let count = self.redirect_count;
@@ -81,7 +81,7 @@ impl Gateway {
             Ok(()) => {
                 self.waiting.insert(exchange.address(), waiting);
             }
-            Err(failure) => self.fail_cgi(waiting, &failure, journal, exchange),
+            Err(failure) => self.fail_cgi(waiting, &failure, request_log, exchange),
         }
     }
 
@@ -102,7 +102,7 @@ impl Gateway {
     pub(super) fn cgi_event(
         &mut self,
         event: &Event<'_>,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) -> bool {
         let Some(cgi) = &mut self.cgi else { return false };
@@ -114,7 +114,7 @@ impl Gateway {
                 Event::Refused(refusal) => Some(refusal.status()),
                 _ => None,
             };
-            self.cgi_ended(ended, refusal, journal, exchange);
+            self.cgi_ended(ended, refusal, request_log, exchange);
         }
         true
     }
@@ -146,9 +146,9 @@ impl Gateway {
         self.redirect_count = count;
     }
 
-    pub(super) fn flush_cgi(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
+    pub(super) fn flush_cgi(&mut self, request_log: &mut RequestLog, connections: &mut Connections<'_>) {
         let Some(mut cgi) = self.cgi.take() else { return };
-        cgi.flush(connections, |ended, exchange| self.cgi_ended(ended, None, journal, exchange));
+        cgi.flush(connections, |ended, exchange| self.cgi_ended(ended, None, request_log, exchange));
         self.cgi = Some(cgi);
     }
 
@@ -157,7 +157,7 @@ impl Gateway {
         &mut self,
         ended: CgiEnded,
         refusal: Option<u16>,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
         let address = exchange.address();
@@ -165,7 +165,7 @@ impl Gateway {
         match ended {
             CgiEnded::Answered { status, body_bytes } => {
                 let body_bytes = if waiting.method == Method::Head { 0 } else { body_bytes };
-                journal.answered_later(waiting.later, status, body_bytes, exchange);
+                request_log.answered_later(waiting.later, status, body_bytes, exchange);
             }
             CgiEnded::LocalRedirect { target } => {
                 let Some(kept) = waiting.kept else { return };
@@ -173,15 +173,15 @@ impl Gateway {
             }
             CgiEnded::Aborted { status, body_bytes, error } => {
                 self.log_cgi("the response was cut off", &waiting, &error, exchange);
-                journal.answered_later(waiting.later, status, body_bytes, exchange);
+                request_log.answered_later(waiting.later, status, body_bytes, exchange);
             }
-            CgiEnded::File(response) => self.send_file(waiting, &response, journal, exchange),
-            CgiEnded::Failed(failure) => self.fail_cgi(waiting, &failure, journal, exchange),
+            CgiEnded::File(response) => self.send_file(waiting, &response, request_log, exchange),
+            CgiEnded::Failed(failure) => self.fail_cgi(waiting, &failure, request_log, exchange),
             CgiEnded::Gone { status, body_bytes } => match (status, refusal) {
-                (None, Some(status)) => self.respond(waiting, status, journal, exchange),
+                (None, Some(status)) => self.respond(waiting, status, request_log, exchange),
                 (status, _) => {
                     let status = status.unwrap_or(CLIENT_LEFT);
-                    journal.answered_later(waiting.later, status, body_bytes, exchange);
+                    request_log.answered_later(waiting.later, status, body_bytes, exchange);
                 }
             },
         }
@@ -192,7 +192,7 @@ impl Gateway {
         &mut self,
         waiting: OpenRequest,
         failure: &CgiFailure,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
         let status = failure.status();
@@ -203,7 +203,7 @@ impl Gateway {
             let field = format!("Retry-After: {OVERLOAD_RETRY_SECONDS}\r\n");
             exchange.add_fields(field.as_bytes());
         }
-        self.respond(waiting, status, journal, exchange);
+        self.respond(waiting, status, request_log, exchange);
     }
 
     #[cold]

@@ -1,6 +1,6 @@
 //! Requests that Python applications respond to.
 
-use super::super::request_log::Journal;
+use super::super::request_log::RequestLog;
 use super::{Gateway, OpenRequest};
 use crate::settings::PythonMount;
 use pinion_engine::app::{ByteStreamEvent, Event};
@@ -20,7 +20,7 @@ impl Gateway {
         waiting: OpenRequest,
         (mount, defaults): (&Arc<PythonMount>, &Arc<[u8]>),
         (client, head): (&ClientIdentity, &RequestHead<'_>),
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
         let begun = match mount.app.get() {
@@ -31,7 +31,7 @@ impl Gateway {
             Ok(()) => {
                 self.waiting.insert(exchange.address(), waiting);
             }
-            Err(error) => self.fail(waiting, &error, journal, exchange),
+            Err(error) => self.fail(waiting, &error, request_log, exchange),
         }
     }
 
@@ -51,7 +51,7 @@ impl Gateway {
     pub(super) fn python_event(
         &mut self,
         event: &Event<'_>,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) -> bool {
         let Some(python) = &mut self.python else { return false };
@@ -63,7 +63,7 @@ impl Gateway {
                 Event::Refused(refusal) => Some(refusal.status()),
                 _ => None,
             };
-            self.ended(ended, refusal, journal, exchange);
+            self.ended(ended, refusal, request_log, exchange);
         }
         true
     }
@@ -77,23 +77,23 @@ impl Gateway {
     pub(crate) fn raw_of_python(
         &mut self,
         event: &ByteStreamEvent<'_>,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         stream: &mut ByteStreamHandle<'_>,
     ) {
         let Some(mut python) = self.python.take() else { return stream.abort() };
         python.byte_stream_event(event, stream, |ended, exchange| {
-            self.ended(ended, None, journal, exchange)
+            self.ended(ended, None, request_log, exchange)
         });
         self.python = Some(python);
     }
 
     pub(super) fn flush_python(
         &mut self,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         connections: &mut Connections<'_>,
     ) {
         let Some(mut python) = self.python.take() else { return };
-        python.flush(connections, |ended, exchange| self.ended(ended, None, journal, exchange));
+        python.flush(connections, |ended, exchange| self.ended(ended, None, request_log, exchange));
         self.python = Some(python);
     }
 }

@@ -3,7 +3,7 @@
 use super::failure_log::LoggedFailure;
 use super::{Gateway, OpenRequest};
 use crate::server::live_files::{FileContent, OpenLiveFile, range_boundary};
-use crate::server::request_log::Journal;
+use crate::server::request_log::RequestLog;
 use crate::server::sendfile_folders::SentFolders;
 use pinion_engine::exchange::Exchange;
 use pinion_gateway::x_sendfile::{FileReference, FileResponse};
@@ -40,7 +40,7 @@ impl Gateway {
         &mut self,
         waiting: OpenRequest,
         response: &FileResponse,
-        journal: &mut Journal,
+        request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
         let Some(kept) = &waiting.kept else { return exchange.abort() };
@@ -55,7 +55,7 @@ impl Gateway {
                     (error.status(), kind, &cause),
                     exchange,
                 );
-                return self.respond(waiting, error.status(), journal, exchange);
+                return self.respond(waiting, error.status(), request_log, exchange);
             }
         };
         let head = kept.head.head();
@@ -64,12 +64,12 @@ impl Gateway {
             Ok(sent) => {
                 let body_bytes = sent.content_length.filter(|_| head.method != Method::Head);
                 let body_bytes = body_bytes.unwrap_or_default();
-                journal.answered_later(waiting.later, sent.status, body_bytes, exchange);
+                request_log.answered_later(waiting.later, sent.status, body_bytes, exchange);
             }
             Err(status) => {
                 let cause = unsent_file(status);
                 self.log_file_error(&waiting, &response.file, (status, cause, cause), exchange);
-                self.respond(waiting, status, journal, exchange);
+                self.respond(waiting, status, request_log, exchange);
             }
         }
     }

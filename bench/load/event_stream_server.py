@@ -1,7 +1,7 @@
 """An application with streams of events, one each second on each stream.
 
 The streams have their events one after the other, so that the work for them is spread evenly.
-Usage: events.py PORT
+Usage: event_stream_server.py PORT
 """
 
 import selectors
