@@ -52,8 +52,9 @@ impl Tally {
         json!({
             "requests": self.latencies_us.len(), "duration_us": duration.as_micros() as u64,
             "bytes": self.content_bytes,
-            "p50_us": percentile_us(500), "p75_us": percentile_us(750), "p90_us": percentile_us(900),
-            "p99_us": percentile_us(990), "p99_9_us": percentile_us(999), "max_us": percentile_us(1000),
+            "p50_us": percentile_us(500), "p75_us": percentile_us(750),
+            "p90_us": percentile_us(900), "p99_us": percentile_us(990),
+            "p99_9_us": percentile_us(999), "max_us": percentile_us(1000),
             "errors": self.errors, "refusals": self.non_200_responses, "timeouts": self.timeouts,
             "datagrams_in": self.datagrams_in, "datagrams_out": self.datagrams_out,
             "received_bytes": self.received_bytes, "lost_packets": self.lost_packets,

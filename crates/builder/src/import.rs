@@ -3,7 +3,7 @@
 //!
 //! | Step | Module | Does |
 //! |---|---|---|
-//! | 1 | `archive_plan` | references (records of paths) → pages, fallback pages, redirects and rules |
+//! | 1 | `archive_plan` | references (records of paths) → pages, redirects and rules |
 //! | 2 | `reference_responses` | blocks of fields → status, type, coding, fields |
 //! | 3 | `decoded_contents` | stored bodies, perhaps compressed → decoded contents |
 //! | 4 | `write_archive` | the plan and the contents → an archive |

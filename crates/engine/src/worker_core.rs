@@ -236,8 +236,8 @@ impl WorkerCore {
         link.input.held_bytes() + output_bytes + sealed_bytes + protocol_bytes
     }
 
-    /// Returns the time since the deadline of the connection was started, in milliseconds; 0 if none
-    /// runs.
+    /// Returns the time since the deadline of the connection was started, in milliseconds; 0 if
+    /// none runs.
     pub(crate) fn stalled_ms(&mut self, slot: Slot) -> u64 {
         let now_ms = self.now.monotonic_ms;
         self.conns.get(slot).link.deadline.stalled_ms(now_ms, &self.settings)

@@ -269,8 +269,11 @@ pub(super) struct PendingRequest {
     pub(super) progress_ms: u64,
     /// The time at which the client checks it, in monotonic milliseconds.
     pub(super) alarm_ms: Option<u64>,
-    /// The server's acknowledgements on the connection at the last check
-    /// ([`ByteStreamHandle::acknowledged`](pinion_engine::byte_stream_handle::ByteStreamHandle::acknowledged)).
+    /// The server's acknowledgements on the connection at the last check, as
+    /// [`ByteStreamHandle::acknowledged`] returns them.
+    ///
+    /// [`ByteStreamHandle::acknowledged`]:
+    ///     pinion_engine::byte_stream_handle::ByteStreamHandle::acknowledged
     pub(super) acknowledged: u32,
     /// Bytes that [`RequestMemory`](super::request_memory::RequestMemory) has counted for it.
     pub(super) counted_bytes: usize,
