@@ -50,7 +50,7 @@ struct Options {
 fn main() -> Result<()> {
     let options = Options::parse(std::env::args().skip(1))?;
     let (tally, duration) = run(&options)?;
-    println!("{}", tally.data(duration));
+    println!("{}", tally.into_json(duration));
     Ok(())
 }
 
@@ -174,7 +174,7 @@ impl Connection {
         while self.received_bytes >= response_bytes {
             self.received_bytes -= response_bytes;
             let due = self.due.pop_front().context("a response to no request")?;
-            tally.answered(due, Instant::now(), response_bytes as u64);
+            tally.count_response(due, Instant::now(), response_bytes as u64);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ mod failure_page;
 
 use super::dev::Developer;
 use super::dev::reload_streams::ReloadStreams;
-use super::request_log::{RequestLog, Later};
+use super::request_log::{Later, RequestLog};
 use super::site_generation::Generation;
 use pinion_engine::app::{ByteStreamEvent, Event, Message};
 use pinion_engine::byte_stream_handle::ByteStreamHandle;
@@ -226,7 +226,8 @@ impl Dynamic {
         let error_format = failure_format(head, developer);
         let response = error_in_format_for(400, error_format, &archive, head, work)
             .with_built_in_page(error_page::untyped_query_page(error_format));
-        let began = request_log.begin(client, exchange).map(|began| began.of_site(generation.log()));
+        let began =
+            request_log.begin(client, exchange).map(|began| began.of_site(generation.log()));
         request_log.respond(&response, None, began, head, exchange);
     }
 

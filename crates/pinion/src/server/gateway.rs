@@ -19,7 +19,7 @@ use super::access::limits::TUNNEL_RETRY_SECONDS;
 use super::access::request_authorization::AccessGate;
 use super::mounts::{Mount, MountTarget};
 use super::not_found_reason::{RefusalTrace, is_by_rule};
-use super::request_log::{RequestLog, Later};
+use super::request_log::{Later, RequestLog};
 use super::site_generation::Generation;
 use pinion_archive::Archive;
 use pinion_client::http_client::error::HttpClientError;
@@ -268,7 +268,9 @@ impl Gateway {
         request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) -> bool {
-        if self.cgi_event(event, request_log, exchange) || self.python_event(event, request_log, exchange) {
+        if self.cgi_event(event, request_log, exchange)
+            || self.python_event(event, request_log, exchange)
+        {
             return true;
         }
         let Some(proxy) = &mut self.proxy else { return false };
@@ -320,7 +322,11 @@ impl Gateway {
 
     /// Passes on data from other servers.
     #[inline]
-    pub(crate) fn flush(&mut self, request_log: &mut RequestLog, connections: &mut Connections<'_>) {
+    pub(crate) fn flush(
+        &mut self,
+        request_log: &mut RequestLog,
+        connections: &mut Connections<'_>,
+    ) {
         if self.proxy.as_ref().is_some_and(|proxy| proxy.has_work()) {
             self.flush_proxy(request_log, connections);
         }
@@ -331,7 +337,11 @@ impl Gateway {
 
     /// Sends the requests of this pass to Python applications.
     #[inline]
-    pub(crate) fn pass_end(&mut self, request_log: &mut RequestLog, connections: &mut Connections<'_>) {
+    pub(crate) fn pass_end(
+        &mut self,
+        request_log: &mut RequestLog,
+        connections: &mut Connections<'_>,
+    ) {
         if self.python.as_ref().is_some_and(|python| python.has_work()) {
             self.flush_python(request_log, connections);
         }

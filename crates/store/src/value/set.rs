@@ -102,7 +102,7 @@ impl Set {
                 parse_i64(member).is_some_and(|number| members.contains(number))
             }
             Compact(SmallMembers(members)) => members.contains(member),
-            Full(LargeMembers(members)) => members.contains(member, context.hasher),
+            Table(TableSet(members)) => members.contains(member, context.hasher),
         }
     }
 
@@ -122,7 +122,7 @@ impl Set {
     /// Adds a member. Returns whether it is new.
     pub(crate) fn insert(&mut self, member: &[u8], context: &ShardContext) -> bool {
         // A large set checks this itself.
-        if !matches!(self, Full(_)) && self.contains(member, context) {
+        if !matches!(self, Table(_)) && self.contains(member, context) {
             return false;
         }
         let is_short = member.len() <= COMPACT_MEMBER_MAX_BYTES;
@@ -148,14 +148,14 @@ impl Set {
                 return true;
             }
             Compact(_) => {}
-            Full(LargeMembers(members)) => return members.insert(member, context.hasher),
+            Table(TableSet(members)) => return members.insert(member, context.hasher),
         }
         let mut full = TableMembers::default();
         for member in self.members() {
             member.with_text(|text| full.insert(text, context.hasher));
         }
         full.insert(member, context.hasher);
-        *self = Full(LargeMembers(Box::new(full)));
+        *self = Table(TableSet(Box::new(full)));
         true
     }
 
@@ -166,7 +166,7 @@ impl Set {
                 parse_i64(member).is_some_and(|number| members.remove(number))
             }
             Compact(SmallMembers(members)) => members.remove(member),
-            Full(LargeMembers(members)) => members.remove(member, context.hasher),
+            Table(TableSet(members)) => members.remove(member, context.hasher),
         }
     }
 
@@ -183,7 +183,7 @@ impl Set {
             Table(_) if start >> POSITION_BITS != 0 => None,
             Table(TableSet(members)) => {
                 let visit = |member: &'s MemberText| visit(member.member());
-                let hash_of = FullMembers::hash_of(context.hasher);
+                let hash_of = TableMembers::hash_of(context.hasher);
                 members.table().visit_from(start, count, hash_of, visit)
             }
             _ => {
@@ -239,7 +239,7 @@ impl RandomElements for Set {
                 members.get(context.random_below(members.len())?).map(Member::Integer)
             }
             Compact(_) => None,
-            Full(LargeMembers(members)) => {
+            Table(TableSet(members)) => {
                 members.table().random(|| context.random()).map(MemberText::member)
             }
         }

@@ -48,7 +48,9 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let application = Server::start(&shop.file("streams-events.log"), |port| {
         let python = process::find("python3").context("python3")?;
         let mut command = measured_server::on_core(CLIENT_CORE, python);
-        command.arg(workspace_paths::root().join("bench/load/event_stream_server.py")).arg(port.to_string());
+        command
+            .arg(workspace_paths::root().join("bench/load/event_stream_server.py"))
+            .arg(port.to_string());
         Ok(command)
     })?;
     let (mut figures, mut data) = (Vec::new(), Map::new());

@@ -245,7 +245,12 @@ impl SitesApp {
         if let Err(refusal) = outcome {
             if refusal.is_client_left() {
                 exchange.abort();
-                return request_log.answered(began, &head, &Prepared::empty(refusal.status), exchange);
+                return request_log.answered(
+                    began,
+                    &head,
+                    &Prepared::empty(refusal.status),
+                    exchange,
+                );
             }
             return refuse(site, &refusal, began, &head, (work, request_log), exchange);
         }

@@ -98,7 +98,14 @@ impl SiteResponders<'_> {
         let Self { work, dynamic, gateway, access, request_log, pages } = self;
         let developer = site.developer(head, exchange).filter(|_| !is_unsecured);
         if let Some(developer) = developer
-            && responds_to_developer(site, developer, (&client, head), dynamic, request_log, exchange)
+            && responds_to_developer(
+                site,
+                developer,
+                (&client, head),
+                dynamic,
+                request_log,
+                exchange,
+            )
         {
             return;
         }

@@ -8,7 +8,7 @@
 //! A hidden page has no stream: browsers open six connections of HTTP/1 to one host, and pages in
 //! the background must not take them all.
 
-use super::super::request_log::{RequestLog, Later};
+use super::super::request_log::{Later, RequestLog};
 use super::super::site_roster::SiteId;
 use super::{Developer, SCRIPT_PATH, STREAM_PATH};
 use crate::access_log::LogId;

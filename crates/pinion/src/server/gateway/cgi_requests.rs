@@ -146,9 +146,15 @@ impl Gateway {
         self.redirect_count = count;
     }
 
-    pub(super) fn flush_cgi(&mut self, request_log: &mut RequestLog, connections: &mut Connections<'_>) {
+    pub(super) fn flush_cgi(
+        &mut self,
+        request_log: &mut RequestLog,
+        connections: &mut Connections<'_>,
+    ) {
         let Some(mut cgi) = self.cgi.take() else { return };
-        cgi.flush(connections, |ended, exchange| self.cgi_ended(ended, None, request_log, exchange));
+        cgi.flush(connections, |ended, exchange| {
+            self.cgi_ended(ended, None, request_log, exchange)
+        });
         self.cgi = Some(cgi);
     }
 

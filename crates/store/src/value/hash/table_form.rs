@@ -61,7 +61,7 @@ fn expiry_of(table: &SegmentTable<FieldEntry>, hasher: KeyHasher) -> impl Fn(u64
     move |hash| {
         let expires_and_has_hash = |entry: &FieldEntry| {
             let field = entry.field();
-            field.expiry_ms.is_some() && hasher.hash(field.name) == name_hash
+            field.expiry_ms.is_some() && hasher.hash(field.name) == hash
         };
         table.find(hash, expires_and_has_hash)?.field().expiry_ms
     }
@@ -189,7 +189,7 @@ impl TableFields {
                 kept = leaf;
             }
             if !kept.is_empty() {
-                self.expiries.put_back(kept_bound, kept);
+                self.expiries.put_back(bound, kept);
             }
         }
         removed
