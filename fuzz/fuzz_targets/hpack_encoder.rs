@@ -4,7 +4,7 @@
 
 #[path = "../../crates/http/tests/wire/oracle/hpack_encoder.rs"]
 mod oracle;
-#[path = "../../crates/http/tests/wire/oracle/random_responses.rs"]
-mod random_responses;
+#[path = "../../crates/http/tests/wire/oracle/random_prepared_responses.rs"]
+mod random_prepared_responses;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| oracle::check(data));

@@ -9,7 +9,7 @@ mod oracle;
 #[allow(dead_code, reason = "another target uses the rest")]
 #[path = "../../crates/http/tests/wire/oracle/qpack.rs"]
 mod qpack;
-#[path = "../../crates/http/tests/wire/oracle/random_responses.rs"]
-mod random_responses;
+#[path = "../../crates/http/tests/wire/oracle/random_prepared_responses.rs"]
+mod random_prepared_responses;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| oracle::check(data));

@@ -248,7 +248,7 @@ impl Client {
         match reply.is_ok {
             Some(false) => tally.non_200_responses += 1,
             Some(true) if is_whole && fits => {
-                tally.count_response(*begun, now, reply.content_bytes)
+                tally.count_response(*begun, now, reply.content_bytes);
             }
             _ => tally.errors += 1,
         }

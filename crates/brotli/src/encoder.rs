@@ -1,6 +1,6 @@
 //! Encodes content to brotli, piece by piece.
 
-use crate::memory::EncoderMemory;
+use crate::encoder_memory_reuse::EncoderMemory;
 use brotli::enc::BrotliEncoderParams;
 use brotli::enc::encode::{
     BrotliEncoderDestroyInstance, BrotliEncoderOperation, BrotliEncoderStateStruct,

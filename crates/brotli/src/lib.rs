@@ -7,20 +7,20 @@
 //! | `encoder` | content → brotli, piece by piece |
 //! | `decoder` | brotli → content |
 //! | `stream_decoder` | brotli → content, piece by piece |
-//! | `memory` | the memory of an encoder, kept for the next content |
+//! | `encoder_memory_reuse` | the memory of an encoder, kept for the next content |
 
 #![forbid(unsafe_code)]
 
 mod decoder;
 mod encoder;
-mod memory;
+mod encoder_memory_reuse;
 mod stream_decoder;
 #[cfg(test)]
 mod tests;
 
 pub use decoder::Decoder;
 pub use encoder::{BrotliEncoder, EncoderOperation, EncoderProgress};
-pub use memory::EncoderMemory;
+pub use encoder_memory_reuse::EncoderMemory;
 pub use stream_decoder::{
     STREAM_DECODER_MAX_BYTES, STREAM_WINDOW_MAX_BITS, StreamDecoder, StreamError, StreamStep,
 };

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use brotli::{Allocator, SliceWrapper as _};
 
-use crate::memory::Cells;
+use crate::encoder_memory_reuse::Cells;
 use crate::{
     BrotliEncoder, Decoder, EncoderMemory, EncoderOperation, STREAM_DECODER_MAX_BYTES,
     StreamDecoder,

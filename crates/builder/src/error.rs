@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pinion_archive::{Damage, WriteError};
 
 use crate::rules::RuleError;
-use crate::served_folder_layout::{PublishGuard, SiteLayout};
+use crate::site_layout_guard::{PublishGuard, SiteLayout};
 
 /// The reason why no archive was built. Displays as one line.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 //!
 //! | Step | Module | Does |
 //! |---|---|---|
-//! | 1 | `entry_files` | entries → files with their names; others are reported |
+//! | 1 | `entry_paths` | entries → files with their names; others are reported |
 //! | 2 | `redirects_file` | redirects, rewrites and rules → the lines of `_redirects` |
 //! | 3 | `headers_file` | the fields of an imported archive → the lines of `_headers` |
 //! | 4 | `build_switches` | which switches a build needs, so that it gives files no more names |
@@ -14,7 +14,7 @@
 
 mod build_switches;
 mod code_paths;
-mod entry_files;
+mod entry_paths;
 mod headers_file;
 mod output_folder;
 mod redirects_file;
@@ -31,11 +31,11 @@ use crate::progress::Progress;
 
 use build_switches::BuildSwitches;
 use code_paths::CodePlaces;
-use entry_files::ExtractLayout;
+use entry_paths::ExtractLayout;
 use headers_file::{EntryResponses, Headers};
 use output_folder::OutputFolder;
 
-pub use entry_files::{ExtractRefusal, RefusalReason};
+pub use entry_paths::{ExtractRefusal, RefusalReason};
 pub use headers_file::{Difference, DifferenceReason};
 
 /// The file of the rules.
@@ -215,8 +215,8 @@ impl ArchiveExtraction<'_> {
     /// is a `_redirects`.
     fn check_entries(&mut self) -> Result<(FileTotal, bool), ExtractError> {
         let (mut total, mut has_redirects_file) = (FileTotal::default(), false);
-        let imported = entry_files::is_imported(&self.archive)?;
-        self.extracted.flags = entry_files::flags(&self.archive)?;
+        let imported = entry_paths::is_imported(&self.archive)?;
+        self.extracted.flags = entry_paths::flags(&self.archive)?;
         let (mut responses, mut switches) = (EntryResponses::default(), BuildSwitches::default());
         let mut entries = self.archive.entries();
         while let Some(entry) = entries.next_entry()? {
@@ -241,9 +241,9 @@ impl ArchiveExtraction<'_> {
             }
             if let Some(file) = file {
                 total.add(entry.representation(0).map_or(0, |form| form.bytes()));
-                has_redirects_file |= entry_files::is_redirects_file(&entry);
+                has_redirects_file |= entry_paths::is_redirects_file(&entry);
                 self.places.take(&file);
-                if imported && entry_files::is_page(&entry) {
+                if imported && entry_paths::is_page(&entry) {
                     switches.take(&self.archive, &file)?;
                 }
             }
@@ -294,7 +294,7 @@ impl ArchiveExtraction<'_> {
                 Ok(Some(path)) => {
                     let body = self.body(&entry)?;
                     let bytes = body.len() as u64;
-                    let is_rules = entry_files::is_rules_file(&entry);
+                    let is_rules = entry_paths::is_rules_file(&entry);
                     // For a file from 1970 a build gives no time either.
                     let modified = entry.modified().unwrap_or(0);
                     let modified = Some(modified).filter(|_| !is_rules);
@@ -302,12 +302,12 @@ impl ArchiveExtraction<'_> {
                     self.extracted.rules_files += u64::from(is_rules);
                     self.extracted.files += u64::from(!is_rules);
                     self.extracted.bytes += bytes;
-                    self.extracted.fallback_pages += u64::from(entry_files::is_fallback(&entry));
+                    self.extracted.fallback_pages += u64::from(entry_paths::is_fallback(&entry));
                     self.progress.advanced(self.extracted.files, self.extracted.bytes);
                 }
                 _ if redirects_file::is_line(&entry) => {}
                 _ if self.layout.is_previous(&entry) => self.extracted.previous_assets += 1,
-                Ok(None) if entry_files::is_page(&entry) => self.extracted.aliases += 1,
+                Ok(None) if entry_paths::is_page(&entry) => self.extracted.aliases += 1,
                 Ok(None) | Err(_) => {}
             }
             if self.progress.cancelled() {

@@ -30,7 +30,7 @@
 //!
 //! `build` has the steps in their order. `process_file` is the work of one worker for one file
 //! (steps 4 to 6). `examine_folder` takes steps 1 and 2 alone. `name_warnings` finds names with an
-//! unintended meaning, and `served_folder_layout` what a served site must not lose. `extract` makes
+//! unintended meaning, and `site_layout_guard` what a served site must not lose. `extract` makes
 //! a folder of an archive again. `import` makes such an archive of one of kawipiko's, from step 5
 //! on.
 //!
@@ -90,8 +90,8 @@ mod response_fields;
 mod rule_warning;
 pub mod rules;
 mod separate_code;
-mod served_folder_layout;
 mod site_code;
+mod site_layout_guard;
 mod site_rules;
 mod summary;
 mod temporary_file;
@@ -122,7 +122,7 @@ pub use report::{BuildReport, REPORT_MARK};
 pub use response_fields::REVALIDATED;
 pub use rule_warning::RuleWarning;
 pub use rules::{RuleError, path_on_disk};
-pub use served_folder_layout::{MainScript, PublishGuard, SiteLayout, WalkedSite};
+pub use site_layout_guard::{MainScript, PublishGuard, SiteLayout, WalkedSite};
 pub use summary::{CodingSummary, Fingerprinted, Shadowed, Slow, Summary};
 pub use temporary_file::{DraftFile, remove_left_drafts};
 pub use walk::file_kinds_by_name::{RulesFile, is_script_source};

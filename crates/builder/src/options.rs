@@ -12,7 +12,7 @@ use crate::limits::EXTERNAL_MIN_BYTES;
 use crate::path_aliases::{FAVICON, UrlConventions};
 use crate::rules::Rules;
 use crate::rules::redirects::Redirect;
-use crate::served_folder_layout::PublishGuard;
+use crate::site_layout_guard::PublishGuard;
 use crate::walk::file_metadata::{FileId, id_of};
 
 /// Finds the errors in the code of a folder beside its templates, which a build compiles itself:

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::limits::WORKED_MIN_BYTES;
-use crate::served_folder_layout::WalkedSite;
+use crate::site_layout_guard::WalkedSite;
 
 /// Receives the progress of a build, and decides whether it continues. Called on the thread that
 /// builds, after each batch of files, so it may print; counts are totals, not differences.

@@ -10,7 +10,7 @@ use crate::coding_options::CodingLevel;
 use crate::error::{FileProblem, ShownPath};
 use crate::limits::FINGERPRINT_EXAMPLES;
 use crate::report::BuildReport;
-use crate::served_folder_layout::PublishGuard;
+use crate::site_layout_guard::PublishGuard;
 use crate::walk::found_files::relative;
 use crate::warning::Warning;
 

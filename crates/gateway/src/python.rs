@@ -20,14 +20,14 @@
 //! | `websockets`, `open_websocket` | WebSockets that an ASGI application has accepted |
 //! | `python_environ` | the environ of a request for a WSGI application |
 //! | `python_scope` | the scope of a request for an ASGI application |
-//! | `oracle` | the properties of both for any request: for tests and the fuzzer |
+//! | `fuzz_properties` | the properties of both for any request: for tests and the fuzzer |
 //! | [`limits`] | every limit with its reason |
 
 mod file_descriptor_channel;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz_properties;
 pub mod limits;
 mod open_websocket;
-#[cfg(any(test, fuzzing))]
-pub mod oracle;
 mod process_link;
 mod process_messages;
 mod process_request_queue;

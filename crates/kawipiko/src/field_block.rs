@@ -2,8 +2,8 @@
 //! be written out instead, as `Z`, its length in three letters, and its bytes.
 
 use crate::archive::{NUMBER_BYTES, RecordFault, is_number, number};
-use crate::field_dictionary::{NAMES, VALUES};
 use crate::limits::{FIELDS_MAX, LITERAL_MAX_BYTES};
+use crate::static_header_table::{NAMES, VALUES};
 
 /// One field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 //! | [`cdb`] | the file format below it: a constant database, key → data |
 //! | `archive` | [`Archive`]: schema, references, contents |
 //! | `field_block` | [`KawipikoField`]: the fields of a block of response fields |
-//! | `field_dictionary` | the names and values that have numbers in such blocks |
+//! | `static_header_table` | the names and values that have numbers in such blocks |
 //! | [`limits`] | every limit |
 //!
 //! **Promises.** No input makes this crate panic or loop.
@@ -19,8 +19,8 @@
 mod archive;
 pub mod cdb;
 mod field_block;
-mod field_dictionary;
 pub mod limits;
+mod static_header_table;
 
 pub use archive::{Archive, Damage, Kind, OpenError, RecordFault, Reference, References, SCHEMA};
 pub use field_block::KawipikoField;

@@ -18,7 +18,7 @@ use pinion_client::request_url::RequestUrl;
 use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
 
-use crate::script_memory::ScriptMemory;
+use crate::script_memory_limits::ScriptMemory;
 
 /// Which servers the scripts of a site may connect to, and which of them they trust. Copies share
 /// the sessions of TLS.

@@ -52,7 +52,7 @@
 //! |---|---|
 //! | [`limits`] | every limit with its reason |
 //! | [`script_quotas`] | the operator's limits for scripts |
-//! | [`script_memory`] | the memory of all scripts, on a machine with much memory or little |
+//! | [`script_memory_limits`] | the memory limits of all scripts, by the size of the machine |
 //! | [`memory_footprint`] | the memory that scripts need |
 //! | [`cpu_watchdog`] | how a script that has used up its CPU is stopped |
 //! | `native_stack_depth` | how deep functions of C and of a script may call each other |
@@ -97,7 +97,7 @@ pub mod router;
 pub mod sandbox;
 mod schedule;
 pub mod script_load_error;
-pub mod script_memory;
+pub mod script_memory_limits;
 pub mod script_quotas;
 mod script_response;
 pub mod secrets;

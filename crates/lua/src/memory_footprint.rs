@@ -7,7 +7,7 @@ use pinion_jobs::limits::FILE_READ_MAX_BYTES;
 use crate::limits::{
     CONTENT_RESERVE_DIVISOR, CONTENT_TEXT_MAX_BYTES, PLAIN_MAX_BYTES, VM_ALLOCATOR_OVERHEAD_DIVISOR,
 };
-use crate::script_memory::ScriptMemory;
+use crate::script_memory_limits::ScriptMemory;
 use crate::script_quotas::Allowance;
 use crate::task::TASK_BYTES;
 

@@ -4,7 +4,7 @@ use crate::limits::{
     CPU_MAX_MS, ENDLESS_MS, MEMORY_MAX_BYTES, SPAWNED_MAX, VM_MEMORY_MAX_BYTES, WALL_MAX_MS,
 };
 use crate::pattern::limits::DEFAULT_STEPS;
-use crate::script_memory::ScriptMemory;
+use crate::script_memory_limits::ScriptMemory;
 
 /// The limits of a script, and whether it runs in the sandbox. The defaults are the limits of
 /// [`crate::limits`].

@@ -9,7 +9,7 @@ use crate::copied_value::CopiedValue;
 use crate::external_programs::Programs;
 use crate::fetch_client::FetchSettings;
 use crate::persisted_values::KeptValues;
-use crate::script_memory::ScriptMemory;
+use crate::script_memory_limits::ScriptMemory;
 use crate::secrets::Secrets;
 use crate::site_counters::SiteCounters;
 use crate::store_access::ScriptStoreChoice;

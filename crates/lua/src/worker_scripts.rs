@@ -60,7 +60,7 @@ use crate::require;
 use crate::router::{FoundRoute, Match};
 use crate::sandbox;
 use crate::script_load_error::ScriptProblem;
-use crate::script_memory::ScriptMemory;
+use crate::script_memory_limits::ScriptMemory;
 use crate::shared_site_state::ScriptSite;
 use crate::site_program::SiteProgram;
 use crate::store_access::{ScriptStoreChoice, StoreAccess, StoreWorker};

@@ -18,11 +18,11 @@
 
 mod access_log_conflicts;
 mod fault;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz_properties;
 mod live_folder_symlinks;
 mod mount_checks;
 pub(crate) mod name_suggestion;
-#[cfg(any(test, fuzzing))]
-pub(crate) mod oracle;
 mod password_file_checks;
 mod preflight_check;
 mod server_plan_builder;

@@ -59,7 +59,7 @@ impl Failure {
         let on_disk = |file: &mut PathBuf| *file = pinion_builder::path_on_disk(source, file);
         match &mut self {
             Self::InvalidRules(errors) => {
-                errors.iter_mut().for_each(|error| on_disk(&mut error.file))
+                errors.iter_mut().for_each(|error| on_disk(&mut error.file));
             }
             Self::UnusableFiles(problems) | Self::UnreadableRules(problems) => {
                 problems.iter_mut().for_each(|problem| on_disk(&mut problem.path));

@@ -49,8 +49,8 @@ impl ConfigFile {
     /// Returns the plan that the file and the flags now ask for.
     ///
     /// # Errors
-    /// [`Failure::ConfigFaults`] with everything that is wrong, [`Failure::Usage`] for a flag that has
-    /// no effect.
+    /// [`Failure::ConfigFaults`] with everything that is wrong, [`Failure::Usage`] for a flag that
+    /// has no effect.
     pub(crate) fn plan(&self) -> Result<ServerPlan, Failure> {
         let loaded = config::load(&self.path, &self.flags);
         let Some(serve) = loaded.serve.filter(|_| loaded.faults.is_empty()) else {

@@ -1,9 +1,9 @@
 //! The settings of a command, from their written form: every value read, checked and typed, with
 //! defaults in place.
 
-mod archive_verbs;
 mod build;
 mod cgi_flags;
+mod diff_extract_import;
 mod listeners_and_tls;
 mod live_folder;
 mod lua;
@@ -34,9 +34,9 @@ use crate::terminal::shown;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-pub(crate) use archive_verbs::{Diff, Extract, Import};
 pub(crate) use build::{Build, BuildSettings, CONTENT_FLAGS, NamedSources};
 pub(crate) use cgi_flags::ScriptFolderFlag;
+pub(crate) use diff_extract_import::{Diff, Extract, Import};
 pub(crate) use listeners_and_tls::{
     AltSvc, CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind,
     SelfSignedKey, Spoken, TlsSettings, without_effect,
@@ -193,10 +193,10 @@ impl Settings {
             Verb::Cat => Self::Cat(cat(low)?),
             Verb::Check => Self::Check(check(low)?),
             Verb::Completions => Self::Completions { shell: word(&operand(low, "SHELL")?) },
-            Verb::Diff => Self::Diff(archive_verbs::diff(low)?),
+            Verb::Diff => Self::Diff(diff_extract_import::diff(low)?),
             Verb::Drain => Self::Control(ControlCommand::from_low(low, ServerCommand::Drain)?),
-            Verb::Extract => Self::Extract(archive_verbs::extract(low)?),
-            Verb::Import => Self::Import(archive_verbs::import(low)?),
+            Verb::Extract => Self::Extract(diff_extract_import::extract(low)?),
+            Verb::Import => Self::Import(diff_extract_import::import(low)?),
             Verb::Inspect => Self::Inspect(look(low)?),
             Verb::Ls => Self::Ls(look(low)?),
             Verb::Man => Self::Man { page: optional(low, "PAGE")?.as_deref().map(word) },

@@ -24,7 +24,7 @@ use crate::descendants::ChildrenList;
 use crate::exec_plan::PreparedStart;
 use crate::fork_exec::{SharedStack, exit, try_clone_into};
 use crate::limits::{KILL_WAIT_MS, RECORD_MAX_BYTES};
-use crate::log_output::LogOutput;
+use crate::nonblocking_log::LogOutput;
 use crate::process_state::{drain_signals, keep_only, open_random, set_title, take_signals};
 use crate::program::{ProgramState, SpawnedProgram};
 use crate::server_requests::ComingTable;

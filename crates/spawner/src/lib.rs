@@ -39,7 +39,7 @@
 //! | `descendants` | finds processes that a program has left behind |
 //! | `cgroups` | a cgroup for each program, where the system allows it |
 //! | `stderr_lines` | lines of programs, bounded and escaped |
-//! | `log_output` | standard error of the spawner, which never blocks it |
+//! | `nonblocking_log` | standard error of the spawner, which never blocks it |
 //! | [`limits`] | every limit with its reason |
 #![deny(unsafe_code)]
 
@@ -54,7 +54,7 @@ mod event_loop;
 mod exec_plan;
 mod fork_exec;
 pub mod limits;
-mod log_output;
+mod nonblocking_log;
 mod process_state;
 mod program;
 pub mod reply;

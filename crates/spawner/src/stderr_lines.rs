@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use crate::limits::{LINE_MAX_BYTES, LINES_BURST, LINES_PER_SECOND, LOG_LINE_MAX_BYTES};
-use crate::log_output::LineLost;
+use crate::nonblocking_log::LineLost;
 
 /// The function that writes a line.
 pub(crate) type LineOutput<'o> = &'o mut dyn FnMut(&[u8]) -> Result<(), LineLost>;

@@ -1,5 +1,5 @@
-//! The types of pages: by the extension of a file, the media type of its response, and the syntax by
-//! which values in it are escaped.
+//! The types of pages: by the extension of a file, the media type of its response, and the syntax
+//! by which values in it are escaped.
 
 /// The syntax of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 //! error of the server is tolerated. The window is small, so that every large response has to wait
 //! for it.
 
-mod aborted_requests;
-mod concurrent_requests;
 mod parked_exchanges;
+mod partial_requests;
+mod response_order;
 
 use super::Broken;
 use super::byte_stream::{Peer, Wire};

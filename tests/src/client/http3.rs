@@ -3,8 +3,8 @@
 //! QUIC is that of quinn. Frames and field sections are made and parsed here, so that a request can
 //! have any error that a case needs, and no error of the server is tolerated.
 
-mod aborted_requests;
 mod aside;
+mod partial_requests;
 
 use super::Broken;
 use super::byte_stream::Peer;

@@ -61,7 +61,6 @@ mod h2_crate_client;
 mod h2_priorities;
 mod h3_errors;
 mod h3_interoperability;
-mod held_request_heads;
 #[cfg(feature = "long")]
 mod high_latency_uploads;
 mod hpack_dynamic_table;
@@ -112,6 +111,7 @@ mod lua_waiting;
 mod lua_worker_wakeups;
 mod man_page;
 mod mounts;
+mod open_request_heads_limit;
 mod operator_tools;
 mod password_reloads;
 mod php;

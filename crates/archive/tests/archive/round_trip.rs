@@ -46,7 +46,8 @@ proptest! {
                 representations.push(representation(Coding::Zstd, block, stored));
             }
             let modified = Some(*modified).filter(|&seconds| seconds != i64::MIN);
-            w.entry(&NewEntry { modified, ..resource(path, &representations) }).expect("a valid entry");
+            let entry = NewEntry { modified, ..resource(path, &representations) };
+            w.entry(&entry).expect("a valid entry");
         }
         let bytes = finish(w);
         prop_assert!(is_sound(&bytes));

@@ -3,7 +3,7 @@
 
 use pinion_archive::{Archive, Damage, Scratch};
 
-use crate::extract::entry_files::is_page;
+use crate::extract::entry_paths::is_page;
 use crate::extract::headers_file::{DifferenceReason, EntryResponses};
 use crate::path_aliases::{FAVICON, FAVICON_FILES, clean_url, index_url};
 

@@ -12,7 +12,7 @@ use pinion_archive::layout::FALLBACK_PREFIX;
 use pinion_archive::{Archive, Damage, Entry, EntryKind, Role, Scratch, SharedBlock, SharedId};
 use pinion_http::content_coding::Coding;
 
-use crate::extract::entry_files::is_page;
+use crate::extract::entry_paths::is_page;
 use crate::extract::redirects_file::from_text;
 use crate::fingerprint::{self, NamedFile, is_named_by_content};
 use crate::limits::{EXTRACTED_PATTERNS_MAX, RULES_FILE_MAX_BYTES};

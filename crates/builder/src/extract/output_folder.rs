@@ -19,7 +19,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::extract::{ExtractError, entry_files};
+use crate::extract::{ExtractError, entry_paths};
 use crate::temporary_file::under_another_name;
 
 /// The folder to which an extraction writes.
@@ -116,7 +116,7 @@ impl OutputFolder {
         modified: Option<UnixSeconds>,
     ) -> Result<(), ExtractError> {
         self.try_write(path, content, modified).map_err(|error| ExtractError::Output {
-            path: entry_files::shown(&self.out, path),
+            path: entry_paths::shown(&self.out, path),
             error,
         })
     }
@@ -129,7 +129,7 @@ impl OutputFolder {
     pub(super) fn create_folder(&mut self, path: &[u8]) -> Result<(), ExtractError> {
         let made = self.open_or_create(path).map(drop);
         made.map_err(|error| ExtractError::Output {
-            path: entry_files::shown(&self.out, path),
+            path: entry_paths::shown(&self.out, path),
             error,
         })
     }

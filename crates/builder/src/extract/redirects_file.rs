@@ -8,7 +8,7 @@ use pinion_archive::{
     SegmentPattern, TargetPart,
 };
 
-use crate::extract::entry_files;
+use crate::extract::entry_paths;
 use crate::path_aliases;
 use crate::rules::leads_to_itself;
 use crate::rules::redirects::parse;
@@ -32,7 +32,7 @@ pub(super) fn readable(archive: &Archive<'_>, line: String) -> Result<String, &'
         // Content of a folder without an index file becomes no file.
         archive.load(path, &mut scratch).is_ok_and(|found| found)
             && scratch.entry().is_some_and(|entry| {
-                entry_files::is_page(&entry) && (entry.target().is_some() || !path.ends_with(b"/"))
+                entry_paths::is_page(&entry) && (entry.target().is_some() || !path.ends_with(b"/"))
             })
     };
     if rules.iter().any(|rule| leads_to_itself(rule, is_file, |_| false).is_some()) {
@@ -198,7 +198,7 @@ fn has_file(archive: &Archive<'_>, path: &[u8]) -> Result<bool, Damage> {
     for form in [without, &with] {
         for file in path_aliases::files_of(form).chain([form.to_vec()]) {
             if archive.load(&file, &mut scratch)?
-                && scratch.entry().is_some_and(|entry| entry_files::is_page(&entry))
+                && scratch.entry().is_some_and(|entry| entry_paths::is_page(&entry))
             {
                 return Ok(true);
             }

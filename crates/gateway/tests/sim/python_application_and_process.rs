@@ -141,7 +141,7 @@ impl App for PythonApplication {
         if stream.tag().is_some_and(Python::is_of_process) {
             let Self { python, open, ended, .. } = self;
             python.byte_stream_event(&event, stream, |end, exchange| {
-                note(end, open, ended, exchange)
+                note(end, open, ended, exchange);
             });
         } else {
             assert!(self.python.raw_of_client(&event, stream), "no WebSocket");

@@ -15,8 +15,8 @@ use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponseEv
 use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::method::Method;
 
-use crate::oracle::cgi_output::check_case;
-use crate::oracle::gateway_output::{Case, Ended, Event, Found, Head};
+use crate::oracle::cgi_reader_check::check_case;
+use crate::oracle::plain_cgi_output::{Case, Ended, Event, Found, Head};
 
 const CUT: usize = 7;
 

@@ -19,7 +19,7 @@ use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::method::Method;
 
 use crate::oracle::fastcgi::check_case;
-use crate::oracle::gateway_output::{Case, Ended, Event, Found};
+use crate::oracle::plain_cgi_output::{Case, Ended, Event, Found};
 
 const CUT: usize = 7;
 

@@ -97,7 +97,7 @@ fn client_identity() {
 
 #[test]
 fn cgi_head() {
-    replay("cgi_head", oracle::cgi_output::check);
+    replay("cgi_head", oracle::cgi_reader_check::check);
 }
 
 #[test]

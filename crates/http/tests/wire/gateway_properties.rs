@@ -12,8 +12,8 @@ use pinion_http::scgi::request_writer::write_request;
 
 use crate::cgi_variables::read_scgi;
 use crate::fastcgi::{end_request, read_request, record, write};
-use crate::oracle::gateway_output::{Case, Ended};
-use crate::oracle::{cgi_output, fastcgi};
+use crate::oracle::plain_cgi_output::{Case, Ended};
+use crate::oracle::{cgi_reader_check, fastcgi};
 
 /// Pieces of output, good and bad.
 const OUTPUT_PIECES: &[&str] = &[
@@ -71,7 +71,7 @@ fn records() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn check_output(kind: u8, cut: u8, output: &[u8]) {
-    cgi_output::check(&[&[kind, cut], output].concat());
+    cgi_reader_check::check(&[&[kind, cut], output].concat());
 }
 
 fn check_records(kind: u8, cut: u8, wire: &[u8]) {

@@ -3,7 +3,7 @@
 //! A hash is slow by intent, some tens of milliseconds, and never runs on the thread of a worker.
 
 use super::limits::PASSWORD_MAX_BYTES;
-use crate::script_memory::ScriptMemory;
+use crate::script_memory_limits::ScriptMemory;
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use std::cell::RefCell;

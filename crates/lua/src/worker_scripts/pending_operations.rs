@@ -72,10 +72,10 @@ impl Scripts {
         let is_of_program = stream.tag().is_some_and(|tag| tag & PROGRAM_TAG != 0);
         match (self.client.used(), self.programs.used()) {
             (_, Some(runner)) if is_of_program => {
-                runner.borrow_mut().byte_stream_event(event, stream)
+                runner.borrow_mut().byte_stream_event(event, stream);
             }
             (Some(client), _) if !is_of_program => {
-                client.borrow_mut().byte_stream_event(event, stream)
+                client.borrow_mut().byte_stream_event(event, stream);
             }
             // A worker without a client has opened no connection, and one without a runner has no
             // stream of a program.

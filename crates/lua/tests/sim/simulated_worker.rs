@@ -19,7 +19,7 @@ use pinion_http::prepared_response::{Prepared, PreparedBody};
 use pinion_http::request_head::RequestHead;
 use pinion_jobs::job_queue::JobQueues;
 use pinion_jobs::upload_quota::UploadQuota;
-use pinion_lua::script_memory::ScriptMemory;
+use pinion_lua::script_memory_limits::ScriptMemory;
 use pinion_lua::shared_site_state::ScriptSite as LuaSite;
 use pinion_lua::site_program::SiteProgram;
 use pinion_lua::worker_scripts::{

@@ -8,7 +8,7 @@ use crate::terminal::counted;
 use pinion_engine::limits::RESERVED_DESCRIPTORS;
 use pinion_engine::server::Io;
 use pinion_lua::memory_footprint::ScriptFootprint;
-use pinion_lua::script_memory::ScriptMemory;
+use pinion_lua::script_memory_limits::ScriptMemory;
 use pinion_lua::script_quotas::Allowance;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -11,12 +11,12 @@
 
 mod configuration;
 mod configuration_draft;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz_properties;
 mod json_document;
 mod kawipiko_archive;
 mod limits;
 mod nginx_unit;
-#[cfg(any(test, fuzzing))]
-pub(crate) mod oracle;
 #[cfg(test)]
 mod tests;
 mod uwsgi;

@@ -20,7 +20,7 @@ use pinion_engine::settings::WorkerSettings;
 use pinion_engine::signals::{self, Signals};
 use pinion_engine::stderr;
 use pinion_jobs::upload_quota::UploadQuota;
-use pinion_lua::script_memory::ScriptMemory;
+use pinion_lua::script_memory_limits::ScriptMemory;
 use pinion_lua::shared_site_state::ScriptSite;
 use pinion_lua::site_program::SiteProgram;
 use pinion_lua::worker_scripts::{Scripts, SharedByScripts};

@@ -5,11 +5,11 @@
 //! |---|---|
 //! | `substrings` | `GETRANGE`, `SETRANGE` and `SUBSTR` |
 //! | `common_subsequence` | `LCS` |
-//! | `conditional` | `MSETEX` and `DELIFEQ` |
+//! | `msetex_and_delifeq` | `MSETEX` and `DELIFEQ` |
 //! | `set_options` | none: it parses the options of `SET`, `GETEX` and `MSETEX` |
 
 pub(super) mod common_subsequence;
-pub(super) mod conditional;
+pub(super) mod msetex_and_delifeq;
 mod set_options;
 pub(super) mod substrings;
 

@@ -17,7 +17,7 @@ const PARTS: &[&[CommandSpec]] = &[
     sets::COMMANDS,
     strings::substrings::COMMANDS,
     strings::common_subsequence::COMMANDS,
-    strings::conditional::COMMANDS,
+    strings::msetex_and_delifeq::COMMANDS,
     bitmaps::COMMANDS,
     lists::COMMANDS,
     sorted_sets::COMMANDS,

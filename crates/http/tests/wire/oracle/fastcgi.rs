@@ -1,5 +1,5 @@
 //! Responses over FastCGI: complete records from one buffer, one after the other (§3.3, §5 of the
-//! specification). [`gateway_output`](super::gateway_output) parses the output in them.
+//! specification). [`plain_cgi_output`](super::plain_cgi_output) parses the output in them.
 
 use pinion_http::cgi::error::CgiError;
 use pinion_http::fastcgi::error::FastCgiError;
@@ -7,7 +7,7 @@ use pinion_http::fastcgi::limits::{IGNORED_RECORDS_MAX, STDERR_MAX_BYTES};
 use pinion_http::fastcgi::response_reader::FastCgiReader;
 use pinion_http::h1::client::response_parser::{InputEnd, Persistence};
 
-use super::gateway_output::{Case, Ended, Event, Found, PlainOutput, Step, plain_output, run};
+use super::plain_cgi_output::{Case, Ended, Event, Found, PlainOutput, Step, plain_output, run};
 
 /// Checks an input. The first byte selects the request, the limits and the end of the input, see
 /// [`Case`]; the second one determines the cuts and the space for output. The rest is the bytes of

@@ -13,7 +13,7 @@ use pinion_http::hpack::dynamic_encoder::{Encoder, Tail};
 use pinion_http::hpack::static_encoder;
 use pinion_http::limits::Limits;
 
-use super::random_responses::{Fields, TailBytes, with_response};
+use super::random_prepared_responses::{Fields, TailBytes, with_response};
 
 /// The peer's default size of its table.
 const TABLE_BYTES: u32 = 4096;

@@ -15,7 +15,7 @@ use pinion_http::qpack::dynamic_encoder::Encoder;
 use pinion_http::qpack::static_encoder;
 
 use super::qpack::{integer, row, string};
-use super::random_responses::{Fields, TailBytes, with_response};
+use super::random_prepared_responses::{Fields, TailBytes, with_response};
 
 /// The most memory of the encoder of a connection, including sections and instructions on their
 /// way.

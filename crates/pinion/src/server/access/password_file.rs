@@ -222,6 +222,6 @@ impl fmt::Display for HashError {
 }
 
 #[cfg(any(test, fuzzing))]
-pub(crate) mod oracle;
+pub(crate) mod fuzz_properties;
 #[cfg(test)]
 mod tests;

@@ -153,7 +153,7 @@ impl Gateway {
     ) {
         let Some(mut cgi) = self.cgi.take() else { return };
         cgi.flush(connections, |ended, exchange| {
-            self.cgi_ended(ended, None, request_log, exchange)
+            self.cgi_ended(ended, None, request_log, exchange);
         });
         self.cgi = Some(cgi);
     }

@@ -82,7 +82,7 @@ impl Gateway {
     ) {
         let Some(mut python) = self.python.take() else { return stream.abort() };
         python.byte_stream_event(event, stream, |ended, exchange| {
-            self.ended(ended, None, request_log, exchange)
+            self.ended(ended, None, request_log, exchange);
         });
         self.python = Some(python);
     }

@@ -1,11 +1,11 @@
 //! The output of CGI and SCGI programs, whole and in parts, against
-//! [the plain reading](super::gateway_output).
+//! [the plain reading](super::plain_cgi_output).
 
 use pinion_http::cgi::error::CgiError;
 use pinion_http::cgi::response_reader::CgiReader;
 use pinion_http::h1::client::response_parser::{InputEnd, Persistence};
 
-use super::gateway_output::{Case, Ended, Found, Step, plain_output, run};
+use super::plain_cgi_output::{Case, Ended, Found, Step, plain_output, run};
 
 /// The first byte selects the request, the limits and the end of the output, see [`Case`]; the
 /// second one selects the sizes of the pieces and the space for content. The rest is the output.
