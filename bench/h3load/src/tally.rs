@@ -12,7 +12,7 @@ pub(crate) struct Tally {
     /// Bytes of content of all complete responses.
     content_bytes: u64,
     /// Streams and connections that broke, and responses whose content does not have the expected
-    /// length, [`Plan::content_bytes`](crate::client::Plan::content_bytes).
+    /// length, the one that was asked for.
     pub(crate) errors: u64,
     /// Responses with a status other than 200.
     pub(crate) non_200_responses: u64,

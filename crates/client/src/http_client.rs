@@ -5,7 +5,7 @@
 //! [`HttpClient::response`] and [`HttpClient::read`], whenever [`HttpClient::next_news`] returns
 //! it. None of these touches a connection: all work on connections is done by
 //! [`HttpClient::flush`], which the caller calls after them, and at the end of each event of a
-//! connection ([`HttpClient::raw`]).
+//! connection ([`HttpClient::byte_stream_event`]).
 //!
 //! | Module | Task |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! The requests of one worker that CGI scripts respond to (CGI/1.1, RFC 3875).
 //!
 //! The application begins a request with [`Cgi::begin`], and gives it the events of its exchange
-//! ([`Cgi::event`]) and those of streams of scripts ([`Cgi::raw`]). After each of these it calls
-//! [`Cgi::flush`]. The spawner starts the scripts, each for one request.
+//! ([`Cgi::event`]) and those of streams of scripts ([`Cgi::byte_stream_event`]). After each of
+//! these it calls [`Cgi::flush`]. The spawner starts the scripts, each for one request.
 //!
 //! The end of the output ends the response, as with other servers. A script that closes its output
 //! may go on until its time is over, and counts as one that runs. Processes that a script has

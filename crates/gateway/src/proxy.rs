@@ -1,8 +1,8 @@
 //! The requests of one worker that are forwarded.
 //!
 //! The application begins a request with [`Proxy::begin`], and gives it the events of its exchange
-//! ([`Proxy::event`]) and those of connections to upstream servers ([`Proxy::raw`]). After each of
-//! these it calls [`Proxy::flush`].
+//! ([`Proxy::event`]) and those of connections to upstream servers ([`Proxy::byte_stream_event`]).
+//! After each of these it calls [`Proxy::flush`].
 //!
 //! | Module | Task |
 //! |---|---|

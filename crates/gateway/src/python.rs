@@ -1,8 +1,8 @@
 //! The requests of one worker that Python applications respond to: WSGI (PEP 3333) and ASGI 3.
 //!
 //! The application begins a request with [`Python::begin`], and gives it the events of its exchange
-//! ([`Python::event`]) and those of connections to processes ([`Python::raw`]). At the end of each
-//! pass of the worker it calls [`Python::flush`].
+//! ([`Python::event`]) and those of connections to processes ([`Python::byte_stream_event`]). At
+//! the end of each pass of the worker it calls [`Python::flush`].
 //!
 //! Each worker has a connection to each process that it has used. Requests that come in the same
 //! pass go to a process in one frame ([`pinion_http::python`]), and so do those whose turn comes by

@@ -4,7 +4,7 @@
 //! returns the run, the caller queries it with [`ProgramRunner::started`], [`ProgramRunner::read`]
 //! and [`ProgramRunner::exit`]. None of these functions touches a connection.
 //! [`ProgramRunner::flush`] does that: the caller calls it after them, and at the end of each event
-//! of a stream ([`ProgramRunner::raw`]).
+//! of a stream ([`ProgramRunner::byte_stream_event`]).
 //!
 //! A program has a socket for its output, and another one if it gets input. The spawner closes its
 //! own copies of the sockets, so the output ends when the last process that holds the socket has
