@@ -47,7 +47,7 @@ pub(crate) use mount::{MountFault, mount, mount_with};
 pub(crate) use mount_cgi::CgiMount;
 pub(crate) use mount_fastcgi_scgi::SERVER_ROWS;
 pub(crate) use mount_python::{ProcessLimits, PythonMount, PythonSettings};
-pub(crate) use php::{INDEX as PHP_INDEX, PHP_ROWS, PhpSettings, php_wish};
+pub(crate) use php::{INDEX as PHP_INDEX, PhpSettings, php_wish};
 pub(crate) use python_flags::{FOUND_APPLICATION, PythonApplicationFlag};
 pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf, absolute};
 pub(crate) const INDEX: &str = "index.php";
 
 /// Rows that say something about PHP, and so ask for it.
-pub(crate) const PHP_ROWS: &[&str] = &[
+const PHP_ROWS: &[&str] = &[
     "php-fpm",
     "php-user",
     "php-processes",

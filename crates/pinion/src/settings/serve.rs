@@ -7,12 +7,13 @@ use super::python_project::with_found_project;
 use super::store::StoreSettings;
 use super::{
     BuildSettings, CONTENT_FLAGS, Listen, ListenKind, LiveFolder, LuaSettings, MountFault,
-    PHP_ROWS, PhpSettings, ScriptAccess, SiteAccess, TlsSettings, choice, field_value,
-    listeners_and_tls, live_folders, mount, networks, number, optional, path, path_or_stdout, read,
-    row, single,
+    PhpSettings, ScriptAccess, SiteAccess, TlsSettings, choice, field_value, listeners_and_tls,
+    live_folders, mount, networks, number, optional, path, path_or_stdout, read, row, single,
 };
 use crate::directive_value_parsers;
 use crate::directives::config_file_tables::Table;
+use crate::directives::verbs::Verb;
+use crate::directives::{self, Directive, DirectiveLevel};
 use crate::failure::Failure;
 use crate::raw_settings::Low;
 use crate::served_source::ServedSource;
@@ -567,37 +568,17 @@ fn dummy(low: &Low) -> Result<Option<Dummy>, Failure> {
     Ok(dummy_flag(low).map(|_| dummy))
 }
 
-/// The flags about scripts.
-const LUA_FLAGS: &[&str] = &[
-    "proxy",
-    "proxy-timeout",
-    "cgi",
-    "cgi-user",
-    "cgi-chroot",
-    "wsgi",
-    "asgi",
-    "store-pages",
-    "python-factory",
-    "python-folder",
-    "python",
-    "python-processes",
-    "python-threads",
-    "python-nice",
-    "python-user",
-    "lua-program",
-    "secret",
-    "fetch-private",
-    "fetch-network",
-    "fetch-socket",
-    "fetch-ca",
-    "fetch-pin",
-    "dev",
-    "lua-cpu",
-    "lua-memory",
-    "lua-vm-memory",
-    "lua-time",
-    "lua-unsafe",
-];
+/// Flags of the whole server that have no effect without a site.
+const SERVER_FLAGS_OF_SITES: [&str; 2] = ["health", "redirect-http"];
+
+/// Returns the flags that have no effect without a site.
+fn flags_of_sites() -> impl Iterator<Item = &'static str> {
+    let is_of_site = |row: &&Directive| {
+        matches!(row.level, DirectiveLevel::Site | DirectiveLevel::Build)
+            || SERVER_FLAGS_OF_SITES.contains(&row.name)
+    };
+    directives::of(Verb::Serve).filter(is_of_site).map(|row| row.name)
+}
 
 /// Refuses flags that would be accepted silently and have no effect.
 fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
@@ -620,14 +601,7 @@ fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
             "--{dummy} serves no site; leave out PATH or --{dummy}"
         )));
     }
-    let mut about_a_site =
-        ["watch", "no-watch", "memory", "live", "lua-folder", "health", "redirect-http"]
-            .iter()
-            .chain(LUA_FLAGS)
-            .chain(PHP_ROWS)
-            .chain(["no-php"].iter())
-            .chain(CONTENT_FLAGS);
-    match about_a_site.find(|flag| low.given(flag)) {
+    match flags_of_sites().find(|flag| low.given(flag)) {
         Some(flag) => Err(Failure::usage(format!(
             "--{flag} has no effect with --{dummy}, which serves no site; leave out one of them"
         ))),
@@ -639,7 +613,6 @@ fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use crate::command_line::{self, ParsedCommand};
-    use crate::directives;
     use crate::settings::{
         AltSvc, CanonicalHost, CertificateFiles, Certificates, SelfSignedKey, Settings,
     };
