@@ -53,7 +53,8 @@ fn main() -> Result<()> {
     for client in &mut clients {
         client.drive(&plan, &mut tally, began)?;
     }
-    let end = began + options.duration;
+    let handshakes = if options.rate.is_some() { HANDSHAKES } else { Duration::ZERO };
+    let end = began + handshakes + options.duration;
     loop {
         let now = Instant::now();
         plan.is_over = now >= end || clients.iter().all(|client| client.has_begun_all(&plan));

@@ -46,7 +46,7 @@ CHOSEN = {
     "pmtiles": "application/vnd.pmtiles",
     "sqlite": "application/vnd.sqlite3",
     "sqlite3": "application/vnd.sqlite3",
-    # The content decides between this and an MPEG transport stream (src/media.rs).
+    # The content decides between this and an MPEG transport stream (src/media_type.rs).
     "cts": "text/typescript",
     "mts": "text/typescript",
     "ts": "text/typescript",

@@ -96,7 +96,7 @@ pub(crate) enum Kind {
     Account,
     /// A value of `Alt-Svc`, or `off` (RFC 7838).
     AltSvc,
-    /// A listening address (`address.rs`).
+    /// A listening address (`listen_address.rs`).
     Address,
     /// An argument of a command, or the path of its program.
     Argument,

@@ -1,8 +1,8 @@
 //! Clients that send nonsense, or disconnect in the middle, affect no others; and the contents of
 //! an error page.
 //!
-//! `connection.rs`, `smuggling.rs` and `limits.rs` test which requests are refused with which
-//! status.
+//! `connection.rs`, `smuggling.rs` and `client_limits.rs` test which requests are refused with
+//! which status.
 
 use pinion_tests::client::Connection;
 use pinion_tests::matrix::{Matrix, every_way};

@@ -16,7 +16,8 @@ use std::path::PathBuf;
 /// The most anonymous memory of the server, besides the relocations of its program.
 const IDLE_OWN_MAX_BYTES: u64 = (5 << 20) / 2;
 /// The same, with the mapped pages of the program. The goal of 8 MiB is that of a release
-/// (packages.rs checks it); the program of this test has assertions and no link-time optimisation.
+/// (dist_packages.rs checks it); the program of this test has assertions and no link-time
+/// optimisation.
 const IDLE_MAX_BYTES: u64 = 10 << 20;
 const CONNECTION_MAX_BYTES: u64 = 512;
 /// The memory of tables that grow in steps, and of buffers that are kept for reuse.

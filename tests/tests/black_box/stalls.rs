@@ -1,7 +1,7 @@
 //! Clients that stop in the middle and stay connected: each of the long timeouts of
 //! docs/serving.md, over real sockets and every protocol. They are constants of 10 to 90 seconds,
 //! so this only runs in `cargo xtask test --long`: feature `long`. The timeout of heads over HTTP/1
-//! is in `limits.rs` too.
+//! is in `client_limits.rs` too.
 
 mod http1;
 mod http2;

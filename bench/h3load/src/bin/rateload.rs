@@ -32,6 +32,11 @@ usage: pinion-rateload [OPTIONS] http[s]://ADDRESS:PORT/PATH
 
 /// The time limit of the last responses.
 const GRACE: Duration = Duration::from_secs(5);
+/// The bounds of the numbers of options.
+const OPTION_MIN: f64 = 1e-3;
+const OPTION_MAX: f64 = 1e6;
+/// The time limit of the first response of a connection.
+const FIRST_RESPONSE: Duration = Duration::from_secs(5);
 /// Most bytes of one read: a record of TLS.
 const READ_BYTES: usize = 1 << 14;
 
@@ -70,8 +75,8 @@ impl Options {
             };
             let value = words.next().and_then(|value| value.parse().ok());
             *target = value
-                .filter(|value: &f64| *value > 0.0)
-                .with_context(|| format!("{word} needs a number\n{USAGE}"))?;
+                .filter(|value| (OPTION_MIN..OPTION_MAX).contains(value))
+                .with_context(|| format!("{word} needs a positive number\n{USAGE}"))?;
         }
         let url = url.context(USAGE)?;
         let (scheme, rest) = url.split_once("://").with_context(|| format!("{url}\n{USAGE}"))?;
@@ -83,7 +88,7 @@ impl Options {
         let (server, path) = rest.split_once('/').with_context(|| format!("{url}\n{USAGE}"))?;
         let server = server.parse().with_context(|| format!("{url}\n{USAGE}"))?;
         let path = format!("/{path}");
-        let connections = connections as usize;
+        let connections = connections.ceil() as usize;
         Ok(Self { connections, seconds, rate, is_encrypted, server, path })
     }
 }
@@ -110,10 +115,10 @@ impl Transport {
         }
     }
 
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Plain(socket) => socket.write_all(bytes),
-            Self::Tls(stream) => stream.write_all(bytes),
+            Self::Plain(socket) => socket.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
         }
     }
 
@@ -129,6 +134,8 @@ impl Transport {
 struct Connection {
     transport: Transport,
     due: VecDeque<Instant>,
+    /// The bytes of requests that the socket has not taken yet.
+    unsent: Vec<u8>,
     /// The bytes of responses that have not been counted yet.
     received_bytes: usize,
 }
@@ -141,28 +148,51 @@ impl Connection {
         request: &[u8],
     ) -> Result<(Self, usize)> {
         let mut transport = Transport::connect(server, config)?;
-        transport.write_all(request)?;
+        transport.socket().set_read_timeout(Some(FIRST_RESPONSE))?;
+        ensure!(transport.write(request)? == request.len(), "the request is too long");
         let (mut response, mut length) = (Vec::new(), None);
         while length.is_none_or(|length| response.len() < length) {
             let mut bytes = [0; READ_BYTES];
             let count = transport.read(&mut bytes)?;
             ensure!(count > 0, "{server} has closed the connection");
             response.extend_from_slice(&bytes[..count]);
-            length = response_length(&response);
+            length = response_length(&response)?;
         }
+        ensure!(response.starts_with(b"HTTP/1.1 200 "), "the status of a response is not 200");
+        ensure!(length == Some(response.len()), "a response is longer than it says");
         transport.socket().set_nonblocking(true)?;
-        Ok((Self { transport, due: VecDeque::new(), received_bytes: 0 }, response.len()))
+        let (due, unsent) = (VecDeque::new(), Vec::new());
+        Ok((Self { transport, due, unsent, received_bytes: 0 }, response.len()))
     }
 
     /// Sends a request that is due at this time.
     fn send(&mut self, request: &[u8], due: Instant) -> Result<()> {
         self.due.push_back(due);
-        Ok(self.transport.write_all(request)?)
+        self.unsent.extend_from_slice(request);
+        self.flush()
+    }
+
+    /// Writes as much as the socket takes.
+    fn flush(&mut self) -> Result<()> {
+        while !self.unsent.is_empty() {
+            match self.transport.write(&self.unsent) {
+                Ok(count) => drop(self.unsent.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Reads the available bytes, and counts the responses that are complete.
-    fn receive(&mut self, response_bytes: usize, tally: &mut Tally) -> Result<()> {
-        match self.transport.read(&mut [0; READ_BYTES]) {
+    fn receive(
+        &mut self,
+        response_bytes: usize,
+        buffer: &mut [u8],
+        tally: &mut Tally,
+    ) -> Result<()> {
+        self.flush()?;
+        match self.transport.read(buffer) {
             Ok(0) => bail!("the server has closed a connection"),
             Ok(count) => {
                 self.received_bytes += count;
@@ -180,12 +210,18 @@ impl Connection {
     }
 }
 
-/// Returns the length of a response with a `Content-Length`, once its head is complete.
-fn response_length(response: &[u8]) -> Option<usize> {
-    let head_bytes = response.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
-    let head = str::from_utf8(&response[..head_bytes]).ok()?.to_ascii_lowercase();
-    let (_, length) = head.split_once("\r\ncontent-length:")?;
-    Some(head_bytes + length.lines().next()?.trim().parse::<usize>().ok()?)
+/// Returns the length of a response, once its head is complete.
+///
+/// # Errors
+/// Fails for a head without a `Content-Length`.
+fn response_length(response: &[u8]) -> Result<Option<usize>> {
+    let Some(end) = response.windows(4).position(|bytes| bytes == b"\r\n\r\n") else {
+        return Ok(None);
+    };
+    let head = String::from_utf8_lossy(&response[..end]).to_ascii_lowercase();
+    let length = head.split_once("\r\ncontent-length:").and_then(|(_, rest)| rest.lines().next());
+    let length = length.context("a response without Content-Length")?.trim();
+    Ok(Some(end + 4 + length.parse::<usize>().context("a Content-Length that is no number")?))
 }
 
 /// Sends all requests; returns the counts, and the time that it took.
@@ -197,24 +233,25 @@ fn run(options: &Options) -> Result<(Tally, Duration)> {
     let (mut connections, mut response_bytes) = (Vec::new(), 0);
     for _ in 0..number {
         let (connection, bytes) = Connection::open(server, config.as_ref(), &request)?;
+        ensure!(connections.is_empty() || bytes == response_bytes, "responses differ in length");
         response_bytes = bytes;
         connections.push(connection);
     }
     let rate = options.rate * number as f64;
     let count = (rate * options.seconds) as usize;
-    let interval = Duration::from_secs_f64(1.0 / rate);
+    let due_after = |request: usize| Duration::from_secs_f64(request as f64 / rate);
+    let mut buffer = vec![0; READ_BYTES];
     let mut tally = Tally::default();
     let (began, mut sent) = (Instant::now(), 0);
     let end = began + Duration::from_secs_f64(options.seconds) + GRACE;
     loop {
         let now = Instant::now();
-        while sent < count && began + interval.mul_f64(sent as f64) <= now {
-            let due = began + interval.mul_f64(sent as f64);
-            connections[sent % number].send(&request, due)?;
+        while sent < count && began + due_after(sent) <= now {
+            connections[sent % number].send(&request, began + due_after(sent))?;
             sent += 1;
         }
         for connection in connections.iter_mut().filter(|one| !one.due.is_empty()) {
-            connection.receive(response_bytes, &mut tally)?;
+            connection.receive(response_bytes, &mut buffer, &mut tally)?;
         }
         let open: usize = connections.iter().map(|connection| connection.due.len()).sum();
         if (sent == count && open == 0) || now > end {
@@ -250,8 +287,9 @@ mod tests {
     #[test]
     fn a_response_ends_after_its_content() {
         let response = b"HTTP/1.1 200 OK\r\nServer: a\r\nContent-Length: 2\r\n\r\nhi";
-        assert_eq!(response_length(response), Some(response.len()));
-        assert_eq!(response_length(&response[..response.len() - 3]), None);
+        assert_eq!(response_length(response).unwrap(), Some(response.len()));
+        assert_eq!(response_length(&response[..40]).unwrap(), None);
+        assert!(response_length(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
     }
 
     #[test]
@@ -266,5 +304,31 @@ mod tests {
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
+    }
+
+    /// A server that is late gets all requests, and each has its latency.
+    #[test]
+    fn each_request_is_counted() {
+        const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("-c 3 -d 0.1 --rps 300 http://{}/a", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                std::thread::spawn(move || {
+                    let (mut bytes, mut request) = ([0; 1000], Vec::new());
+                    while let Ok(count @ 1..) = stream.read(&mut bytes) {
+                        request.extend_from_slice(&bytes[..count]);
+                        while let Some(at) = request.windows(4).position(|end| end == b"\r\n\r\n") {
+                            request.drain(..at + 4);
+                            stream.write_all(RESPONSE).unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        let (tally, duration) = run(&parse(&url).unwrap()).unwrap();
+        let counts = tally.into_json(duration);
+        assert_eq!((&counts["requests"], &counts["timeouts"]), (&90.into(), &0.into()));
+        assert_eq!(counts["received_bytes"], 90 * RESPONSE.len());
     }
 }

@@ -372,6 +372,7 @@ fn examine_site(
         return Ok(Said::default());
     }
     let content = &planned.settings.content;
+    // Both report all of their faults.
     let keys_are_right =
         examine_globs(content, section, add) & examine_rules_files(content, section, add);
     match build_options::options(content, Options::serving) {

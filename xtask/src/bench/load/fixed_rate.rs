@@ -139,7 +139,7 @@ impl Way {
 /// The result of one load.
 struct Round {
     cpu_us: f64,
-    /// How often the server got the processor after it had slept or waited, for each request.
+    /// How often the server got the processor for each request: nearly always after it was woken.
     wakes: f64,
     measured: Measured,
 }
@@ -167,8 +167,14 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
                     let measured = way.run(shop, &case.server, rate);
                     let measured = measured.with_context(|| case.label.clone())?;
                     let after = case.server.cpu()?;
-                    ensure!(measured.requests > 0, "{} has not responded", case.label);
-                    let requests = measured.requests as f64;
+                    let Measured { requests, errors, refusals, timeouts, .. } = measured;
+                    ensure!(requests > 0, "{} has not responded", case.label);
+                    ensure!(
+                        (errors, refusals, timeouts) == (0, 0, 0),
+                        "{}: {errors} errors, {refusals} refusals, {timeouts} timeouts",
+                        case.label
+                    );
+                    let requests = requests as f64;
                     let cpu_us = after.since(&before) as f64 / 1e3 / requests;
                     let wakes = after.wakes_since(&before) as f64 / requests;
                     case.rounds.push(Round { cpu_us, wakes, measured });
@@ -182,11 +188,12 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
         }
     }
     let report = format!(
-        "One small file, at a fixed rate for {SECONDS} s, {turns} rounds in turn: CPU time of the \
-         server for each request, how often it was woken for each request, and latencies from the \
-         time when a request is due. The rate is a part of what the slowest of the servers can \
-         bear. Over HTTP/2 the client sends requests of all connections at the same moments: \
-         latencies are those of bursts, and of the client as much as of the server.\n\n{tables}{}",
+        "One small file, at a fixed rate for {SECONDS} s, {turns} rounds in turn: CPU time of \
+         the server for each request, how often it was woken for each request, and latencies \
+         from the time when a request is due. The rate is a part of what the slowest of the \
+         servers can bear. Opening the connections is included in the CPU time. Over HTTP/2 \
+         the client sends requests of all connections at the same moments: latencies are \
+         those of bursts, and of the client as much as of the server.\n\n{tables}{}",
         figure_table::table(&figures)
     );
     Ok((report, data.into()))

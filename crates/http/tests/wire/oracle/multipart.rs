@@ -150,7 +150,21 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_allowed)
 }
 
+/// Reads the names as RFC 9110 escapes them. Where that makes no sense, backslashes stand for
+/// themselves, as browsers write them.
 fn disposition(value: &str) -> Result<(String, Option<String>), FormFault> {
+    match disposition_with(value, unquoted) {
+        Err(FormFault::PartHead) if value.contains('\\') => disposition_with(value, |text| {
+            text.split_once('"').map(|(t, rest)| (t.to_owned(), rest))
+        }),
+        read => read,
+    }
+}
+
+fn disposition_with(
+    value: &str,
+    unquoted: fn(&str) -> Option<(String, &str)>,
+) -> Result<(String, Option<String>), FormFault> {
     let (kind, mut rest) = value.split_at(value.find(';').unwrap_or(value.len()));
     if !kind.trim_matches([' ', '\t']).eq_ignore_ascii_case("form-data") {
         return Err(FormFault::Nameless);

@@ -26,7 +26,7 @@ pub(crate) struct PathReadings<'p> {
 }
 
 /// Extensions that a URL may leave out, as the builder of archives has them
-/// (`build/src/url_plan.rs`).
+/// (`build/src/path_aliases.rs`).
 const PAGE_SUFFIXES: [&[u8]; 7] =
     [b".html", b".htm", b".xhtml", b".xht", b".txt", b".json", b".xml"];
 

@@ -1,5 +1,5 @@
 //! The names that are never served from a live folder. This is the one place that lists them; those
-//! that no build publishes (`build/src/walk/name_filter.rs`) are withheld as well.
+//! that no build publishes (`builder/src/walk/name_filter.rs`) are withheld as well.
 
 use pinion_builder::NameFilter;
 use std::ffi::OsStr;

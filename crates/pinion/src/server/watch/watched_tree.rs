@@ -285,7 +285,7 @@ mod tests {
             ("site/gone", true),
             ("site/public_html/a.html", true),
             ("site/notes.txt", false),
-            ("site/data.db-request_log", false),
+            ("site/data.db-journal", false),
             ("site/main.lua.bak", false),
             ("site/i.d/x.lua", false),
         ] {
