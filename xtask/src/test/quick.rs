@@ -146,7 +146,11 @@ impl Changed {
         for package in &self.packages {
             match package.as_str() {
                 "xtask" => targets.push("--bin=xtask".to_owned()),
-                "bench/h3load" => targets.push("--bin=pinion-h3load".to_owned()),
+                "bench/h3load" => {
+                    targets.extend(
+                        ["--bin=pinion-h3load", "--bin=pinion-rateload"].map(str::to_owned),
+                    );
+                }
                 "bench/micro" => targets.push("--bin=pinion-micro".to_owned()),
                 _ => {}
             }
