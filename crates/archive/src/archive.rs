@@ -18,7 +18,7 @@ use crate::field_rules::FieldRules;
 use crate::index_hash;
 use crate::layout::{
     Bucket, ExternalRow, FALLBACK_PREFIX, INDEX_NO_ETAGS, INDEX_NO_SLASH_REDIRECTS,
-    INDEX_SINGLE_PAGE, PLACE_EXTERNAL, RECORD_ALIGN_BYTES, RecordHeader, RepresentationRow,
+    INDEX_SINGLE_PAGE, RECORD_ALIGN_BYTES, RecordHeader, RepresentationRow, STORAGE_EXTERNAL_FILE,
 };
 use crate::limits::{FALLBACK_DEPTH_MAX, PATH_MAX_BYTES, PROBE_MAX_BUCKETS, RECORD_MAX_BYTES};
 use crate::open::Layout;
@@ -201,7 +201,10 @@ impl<'a> Archive<'a> {
     /// lies inside the bodies section, or in the external file as it was when the archive was
     /// built.
     #[inline(always)]
-    pub fn place(&self, representation: &Representation<'_>) -> Result<BodyLocation, Damage> {
+    pub fn body_location(
+        &self,
+        representation: &Representation<'_>,
+    ) -> Result<BodyLocation, Damage> {
         let row = representation.row;
         validate_row(row).map_err(|fault| Damage {
             part: ArchivePart::Record,
@@ -209,8 +212,8 @@ impl<'a> Archive<'a> {
             fault,
         })?;
         let (offset, bytes) = (row.offset.get(), row.bytes.get());
-        if row.place == PLACE_EXTERNAL {
-            return self.external_place(row);
+        if row.storage == STORAGE_EXTERNAL_FILE {
+            return self.external_location(row);
         }
         if !self.layout.bodies.contains(offset, bytes) {
             return Err(Damage { part: ArchivePart::Body, offset, fault: Fault::Outside });
@@ -219,7 +222,7 @@ impl<'a> Archive<'a> {
     }
 
     #[cold]
-    fn external_place(&self, row: &RepresentationRow) -> Result<BodyLocation, Damage> {
+    fn external_location(&self, row: &RepresentationRow) -> Result<BodyLocation, Damage> {
         let (file, offset, bytes) = (row.external.get(), row.offset.get(), row.bytes.get());
         let external = self.external(file)?;
         let (size, modified_ns) = (external.bytes.get(), external.modified_ns.get());
@@ -231,7 +234,9 @@ impl<'a> Archive<'a> {
 
     /// Returns the stored bytes of a representation; `None` when they are in an external file.
     pub fn body(&self, representation: &Representation<'_>) -> Result<Option<&'a [u8]>, Damage> {
-        let BodyLocation::Archive(range) = self.place(representation)? else { return Ok(None) };
+        let BodyLocation::Archive(range) = self.body_location(representation)? else {
+            return Ok(None);
+        };
         let offset = range.offset;
         slice(self.bytes, offset, range.bytes).map(Some).ok_or(Damage {
             part: ArchivePart::Body,

@@ -49,7 +49,9 @@ impl BodyDigests<'_> {
         archive: &Archive<'_>,
         representation: &Representation<'_>,
     ) -> Result<Option<Digest>, Damage> {
-        let BodyLocation::Archive(range) = archive.place(representation)? else { return Ok(None) };
+        let BodyLocation::Archive(range) = archive.body_location(representation)? else {
+            return Ok(None);
+        };
         if range.bytes == 0 {
             return Ok(Some(Digest::of(b"")));
         }
@@ -75,7 +77,9 @@ impl BodyDigests<'_> {
         archive: &Archive<'a>,
         representation: &Representation<'_>,
     ) -> Result<Option<(Digest, &'a [u8])>, Damage> {
-        let BodyLocation::Archive(range) = archive.place(representation)? else { return Ok(None) };
+        let BodyLocation::Archive(range) = archive.body_location(representation)? else {
+            return Ok(None);
+        };
         let (body, digest) = (archive.body(representation)?, self.of(archive, representation)?);
         match body.zip(digest) {
             Some((body, digest)) if Digest::of(body) == digest => Ok(Some((digest, body))),

@@ -28,7 +28,7 @@ pub(crate) enum BodyNumber {
 /// The room that a body is to be copied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyRoom {
-    /// Its rank among the stored bodies, in the order of their places.
+    /// Its rank among the stored bodies, in the order of their offsets.
     pub number: u32,
     /// Its offset in the output.
     pub offset: u64,
@@ -150,7 +150,7 @@ impl BodyWriter {
     }
 
     /// Returns where a body is and how long it is, from the first byte of the file.
-    pub(crate) fn place(&self, number: u32) -> Option<(u64, u64)> {
+    pub(crate) fn location(&self, number: u32) -> Option<(u64, u64)> {
         self.row(number).map(|row| (row.offset.get(), row.bytes.get()))
     }
 
@@ -200,7 +200,7 @@ impl BodyWriter {
         let known = self.known(digest)?;
         self.repeated += 1;
         if let BodyNumber::Stored(number) = known.0 {
-            self.repeated_bytes += self.place(number).map_or(0, |(_, bytes)| bytes);
+            self.repeated_bytes += self.location(number).map_or(0, |(_, bytes)| bytes);
         }
         Some(known)
     }

@@ -117,7 +117,7 @@ pub enum SectionFault {
     Digest,
 }
 
-/// One damaged place.
+/// One damaged structure.
 ///
 /// Its fields fill whole words (hence `repr(u32)` on [`ArchivePart`] and [`Fault`]): nearly every
 /// step of a lookup returns it or a value, and a tail of single bytes would make each such return

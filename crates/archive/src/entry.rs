@@ -7,8 +7,8 @@ use zerocopy::FromBytes;
 
 use crate::damage::Fault;
 use crate::layout::{
-    MODIFIED_NONE, PLACE_BODIES, PLACE_EXTERNAL, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY,
-    RECORD_RULES_FIRST, RecordHeader, RepresentationRow, SHARED_NONE,
+    MODIFIED_NONE, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY, RECORD_RULES_FIRST, RecordHeader,
+    RepresentationRow, SHARED_NONE, STORAGE_BODIES_SECTION, STORAGE_EXTERNAL_FILE,
 };
 use crate::limits::{PATH_MAX_BYTES, REPRESENTATIONS_MAX, TARGET_MAX_BYTES};
 use crate::shared_blocks::SharedId;
@@ -213,7 +213,7 @@ impl<'s> Entry<'s> {
 
     /// Checks the values: a response can be made from an entry that passes without further checks.
     /// The rows of representations are checked when one is chosen
-    /// ([`Archive::place`](crate::Archive::place)), except for their order.
+    /// ([`Archive::body_location`](crate::Archive::body_location)), except for their order.
     #[inline]
     pub(crate) fn validate(&self) -> Result<(), Fault> {
         if self.path.len() > PATH_MAX_BYTES
@@ -274,7 +274,7 @@ impl<'s> Representation<'s> {
     }
 
     /// Returns the entity tag without its quotes; checked by
-    /// [`Archive::place`](crate::Archive::place).
+    /// [`Archive::body_location`](crate::Archive::body_location).
     pub fn etag(&self) -> &'s [u8; 22] {
         &self.row.etag
     }
@@ -291,9 +291,9 @@ pub(crate) fn validate_row(row: &RepresentationRow) -> Result<(), Fault> {
     if !is_tag(&row.etag) {
         return Err(Fault::Tag);
     }
-    match row.place {
-        PLACE_BODIES if row.external.get() != 0 => Err(Fault::Reserved),
-        PLACE_BODIES | PLACE_EXTERNAL => Ok(()),
+    match row.storage {
+        STORAGE_BODIES_SECTION if row.external.get() != 0 => Err(Fault::Reserved),
+        STORAGE_BODIES_SECTION | STORAGE_EXTERNAL_FILE => Ok(()),
         _ => Err(Fault::Reserved),
     }
 }

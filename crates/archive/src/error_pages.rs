@@ -54,8 +54,8 @@ impl ErrorPages {
 
     /// Returns the page of a status, and the block of its fields.
     pub(crate) fn of(&self, status: u16) -> Option<(SharedId, &[u8])> {
-        let place = self.pages.binary_search_by_key(&status, |page| page.status).ok()?;
-        self.pages.get(place).map(|page| (page.shared, &*page.body))
+        let index = self.pages.binary_search_by_key(&status, |page| page.status).ok()?;
+        self.pages.get(index).map(|page| (page.shared, &*page.body))
     }
 }
 

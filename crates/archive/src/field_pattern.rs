@@ -159,7 +159,7 @@ impl<'a> FieldPattern<'a> {
     }
 }
 
-/// One comparison of a pattern with a path. Between two stars a pattern fits at a place in one way
+/// One comparison of a pattern with a path. Between two stars a pattern fits at a position in one way
 /// only, so it is enough to come back to the last star.
 struct PatternMatch<'t, 'p> {
     parts: &'t [u8],
@@ -174,9 +174,9 @@ struct PatternMatch<'t, 'p> {
 /// The result of a search from a position on, so that it is not repeated from the next positions.
 #[derive(Clone, Copy)]
 struct SeenCapture {
-    /// The place.
+    /// The position.
     from: usize,
-    /// The end of the segment that the place is in.
+    /// The end of the segment that the position is in.
     segment_end: usize,
     /// Positions before this one have the same text after them.
     text_until: usize,
@@ -288,10 +288,10 @@ impl<'t, 'p> PatternMatch<'t, 'p> {
     fn place_behind(&mut self, at: usize, text: &[u8]) -> Option<usize> {
         let seen = self.seen.get_mut(self.found.count)?;
         if at >= seen.text_until {
-            let places = self.path.get(at + 1..)?.windows(text.len().max(1));
-            let mut places = places.take(seen.segment_end - at);
-            let place = places.position(|place| counted(place.eq_ignore_ascii_case(text)));
-            seen.text = place.map(|place| at + 1 + place);
+            let windows = self.path.get(at + 1..)?.windows(text.len().max(1));
+            let mut windows = windows.take(seen.segment_end - at);
+            let position = windows.position(|window| counted(window.eq_ignore_ascii_case(text)));
+            seen.text = position.map(|position| at + 1 + position);
             seen.text_until = seen.text.unwrap_or(seen.segment_end + 1);
             seen.from = at;
         }

@@ -1,4 +1,4 @@
-//! The index as it is written: record places in buckets.
+//! The index as it is written: the offsets of records, in buckets.
 
 use std::io::{Seek, Write};
 

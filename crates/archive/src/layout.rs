@@ -107,13 +107,13 @@ pub const MODIFIED_NONE: i64 = i64::MIN;
 /// [`RecordHeader::shared`] of an entry without a shared block of its own.
 pub const SHARED_NONE: u32 = u32::MAX;
 
-/// [`RepresentationRow::place`]: stored in the bodies section; `offset` counts from the first byte
+/// [`RepresentationRow::storage`]: stored in the bodies section; `offset` counts from the first byte
 /// of the file and `external` is zero.
-pub const PLACE_BODIES: u8 = 0;
+pub const STORAGE_BODIES_SECTION: u8 = 0;
 
-/// [`RepresentationRow::place`]: stored outside the archive; `external` is the row of the externals
+/// [`RepresentationRow::storage`]: stored outside the archive; `external` is the row of the externals
 /// section and `offset` counts from the first byte of that file.
-pub const PLACE_EXTERNAL: u8 = 1;
+pub const STORAGE_EXTERNAL_FILE: u8 = 1;
 
 /// Keys of fallback pages, of status 404 or 200: this, then the directory (`404:/`, `404:/docs/`).
 /// A request's path begins with a slash, so no request can ask for this or for the keys below.
@@ -299,7 +299,7 @@ pub struct RecordHeader {
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct RepresentationRow {
-    /// The offset of the body; see `place`.
+    /// The offset of the body; see `storage`.
     pub offset: U64,
     /// Length of the body.
     pub bytes: U64,
@@ -308,8 +308,8 @@ pub struct RepresentationRow {
     /// Content coding: 0 identity, 1 gzip, 2 br, 3 zstd. A reader leaves out rows with a coding
     /// that it does not know.
     pub coding: u8,
-    /// [`PLACE_BODIES`] or [`PLACE_EXTERNAL`].
-    pub place: u8,
+    /// [`STORAGE_BODIES_SECTION`] or [`STORAGE_EXTERNAL_FILE`].
+    pub storage: u8,
     /// Shared block that goes with it.
     pub shared: U32,
     /// Row of the externals section, else zero.

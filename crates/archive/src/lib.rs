@@ -1,7 +1,7 @@
 //! The `.pinion` archive format: a site as one immutable file.
 //!
 //! **In:** the bytes of an archive (a mapping, a buffer), or an output to write one to.
-//! **Out:** plain values: entries, shared field blocks, places of bodies; a file.
+//! **Out:** plain values: entries, shared field blocks, locations of bodies; a file.
 //! Nothing here opens a file, reads a clock or logs.
 //!
 //! | Module | Holds |

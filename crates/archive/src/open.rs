@@ -43,7 +43,7 @@ pub struct Layout {
     pub(crate) sections: Vec<Section>,
 }
 
-/// The hash table's place and its facts.
+/// The offset of the hash table, and its facts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexSpan {
     pub(crate) first_bucket: u64,
@@ -277,8 +277,8 @@ impl KnownSections {
         let mut found: [Option<Section>; KINDS.len()] = [None; KINDS.len()];
         for section in sections {
             let fault = |fault| OpenError::Section { kind: section.kind, fault };
-            let place = KINDS.iter().position(|&kind| kind == section.kind);
-            match place.and_then(|place| found.get_mut(place)) {
+            let index = KINDS.iter().position(|&kind| kind == section.kind);
+            match index.and_then(|index| found.get_mut(index)) {
                 Some(slot) => {
                     // In any versions: one of the two would be bytes that no reader reads.
                     if slot.replace(*section).is_some() {

@@ -177,7 +177,7 @@ impl FixedEdges {
     const BOTH: FixedEdges = FixedEdges { start: true, end: true };
 }
 
-/// Parts without a star in their places in a text, each as far to the right as it can be.
+/// Parts without a star at their positions in a text, each as far to the right as it can be.
 struct PlacedParts {
     start: usize,
     end: usize,
@@ -209,7 +209,7 @@ impl PlacedParts {
             } else if is_last && edges.end {
                 room.strip_suffix(*literal)?.len()
             } else {
-                room.windows(literal.len().max(1)).rposition(|place| place == *literal)?
+                room.windows(literal.len().max(1)).rposition(|window| window == *literal)?
             };
             let behind = at + literal.len();
             if is_last {

@@ -7,8 +7,8 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::damage::Fault;
 use crate::entry::{Entry, record_checksum};
 use crate::layout::{
-    MODIFIED_NONE, PLACE_BODIES, PLACE_EXTERNAL, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY,
-    RECORD_RULES_FIRST, RecordHeader, RepresentationRow, SHARED_NONE, SectionKind,
+    MODIFIED_NONE, RECORD_HAS_VARIANT, RECORD_KEEPS_QUERY, RECORD_RULES_FIRST, RecordHeader,
+    RepresentationRow, SHARED_NONE, STORAGE_BODIES_SECTION, STORAGE_EXTERNAL_FILE, SectionKind,
 };
 use crate::limits::{PATH_MAX_BYTES, REPRESENTATIONS_MAX, TARGET_MAX_BYTES};
 use crate::section_output::SectionOutput;
@@ -47,15 +47,15 @@ struct KeyRow {
 }
 
 impl RecordWriter {
-    /// Adds a record. `place` gives offset and length of a representation's body.
+    /// Adds a record. `location` gives the offset and length of a representation's body.
     pub(crate) fn add(
         &mut self,
         prefix: &[u8],
         entry: &NewEntry<'_>,
-        place: impl Fn(&NewRepresentation) -> (u64, u64),
+        location: impl Fn(&NewRepresentation) -> (u64, u64),
     ) -> Result<(), Fault> {
         let start = self.waiting.len();
-        let encoded = encode(&mut self.waiting, prefix, entry, place);
+        let encoded = encode(&mut self.waiting, prefix, entry, location);
         if encoded.is_err() {
             self.waiting.truncate(start);
             return encoded;
@@ -93,7 +93,7 @@ impl RecordWriter {
         }
     }
 
-    /// Ends the section. Returns the place where it begins.
+    /// Ends the section. Returns the offset where it begins.
     pub(crate) fn end<W: Write + Seek>(
         mut self,
         output: &mut SectionOutput<W>,
@@ -154,7 +154,7 @@ fn encode(
     records: &mut Vec<u8>,
     prefix: &[u8],
     entry: &NewEntry<'_>,
-    place: impl Fn(&NewRepresentation) -> (u64, u64),
+    location: impl Fn(&NewRepresentation) -> (u64, u64),
 ) -> Result<(), Fault> {
     let path_bytes = prefix.len() + entry.path.len();
     if path_bytes > PATH_MAX_BYTES
@@ -188,7 +188,7 @@ fn encode(
     let rows_start = start + size_of::<RecordHeader>() + text_bytes;
     records.resize(rows_start, 0);
     for representation in entry.representations {
-        records.extend_from_slice(row(representation, place(representation)).as_bytes());
+        records.extend_from_slice(row(representation, location(representation)).as_bytes());
     }
     let rows = records.get_mut(rows_start..).unwrap_or_default();
     if let Ok(rows) = <[RepresentationRow]>::mut_from_bytes(rows) {
@@ -212,7 +212,7 @@ fn row(representation: &NewRepresentation, (offset, bytes): (u64, u64)) -> Repre
         bytes: bytes.into(),
         etag: representation.etag.0,
         coding: representation.coding.number(),
-        place: if external.is_some() { PLACE_EXTERNAL } else { PLACE_BODIES },
+        storage: if external.is_some() { STORAGE_EXTERNAL_FILE } else { STORAGE_BODIES_SECTION },
         shared: representation.shared.0.into(),
         external: external.unwrap_or(0).into(),
     }

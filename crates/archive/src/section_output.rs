@@ -70,7 +70,7 @@ impl<W: Write + Seek> SectionOutput<W> {
         Ok(())
     }
 
-    /// Begins a section at the next aligned place, and returns that place.
+    /// Begins a section at the next aligned offset, and returns that offset.
     pub(crate) fn begin_section(&mut self) -> io::Result<u64> {
         self.pad(SECTION_ALIGN_BYTES)?;
         self.section_start = self.position;

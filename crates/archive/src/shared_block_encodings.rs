@@ -32,7 +32,7 @@ struct RenderedForm {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EncodedBlock<'a> {
     text: &'a [u8],
-    places: &'a BlockPositions,
+    positions: &'a BlockPositions,
 }
 
 /// Lines of HTTP/1 of one block, well-formed.
@@ -46,20 +46,20 @@ impl EncodedFields {
     /// Renders all blocks.
     pub(crate) fn new<'a>(blocks: impl Iterator<Item = BlockLines<'a>>) -> EncodedFields {
         let mut text = Vec::new();
-        let places = blocks
+        let positions = blocks
             .map(|lines| BlockPositions {
                 hpack: lines.render(&mut text, hpack::static_encoder::lines),
                 qpack: lines.render(&mut text, qpack::static_encoder::lines),
             })
             .collect();
-        EncodedFields { text: text.into(), blocks: places }
+        EncodedFields { text: text.into(), blocks: positions }
     }
 
     /// Returns the forms of a block; [`EncodedBlock::NONE`] as long as nothing is rendered.
     #[inline(always)]
     pub(crate) fn get(&self, block: usize) -> EncodedBlock<'_> {
         match self.blocks.get(block) {
-            Some(places) => EncodedBlock { text: &self.text, places },
+            Some(positions) => EncodedBlock { text: &self.text, positions },
             None => EncodedBlock::NONE,
         }
     }
@@ -68,7 +68,7 @@ impl EncodedFields {
 impl BlockLines<'_> {
     /// Appends one form. All lines of an archive have at most
     /// [`SHARED_SECTION_MAX_BYTES`](crate::limits::SHARED_SECTION_MAX_BYTES), and hardly more in
-    /// these forms, so places fit into 32 bits.
+    /// these forms, so positions fit into 32 bits.
     fn render(&self, text: &mut Vec<u8>, lines: fn(&mut Vec<u8>, &[u8])) -> RenderedForm {
         let start = text.len() as u32;
         let mut append = |h1_lines| {
@@ -89,7 +89,7 @@ impl<'a> EncodedBlock<'a> {
     pub(crate) const NONE: EncodedBlock<'static> = {
         const EMPTY: RenderedForm =
             RenderedForm { start: 0, type_end: 0, full_end: 0, not_modified_end: 0 };
-        EncodedBlock { text: b"", places: &BlockPositions { hpack: EMPTY, qpack: EMPTY } }
+        EncodedBlock { text: b"", positions: &BlockPositions { hpack: EMPTY, qpack: EMPTY } }
     };
 
     #[inline(always)]
@@ -113,6 +113,6 @@ impl<'a> EncodedBlock<'a> {
             let (start, end) = part(form);
             self.text.get(start as usize..end as usize).unwrap_or_default()
         };
-        SharedFields { h1, hpack: text(&self.places.hpack), qpack: text(&self.places.qpack) }
+        SharedFields { h1, hpack: text(&self.positions.hpack), qpack: text(&self.positions.qpack) }
     }
 }

@@ -191,8 +191,8 @@ impl SharedTable {
 
     #[inline(always)]
     pub(crate) fn get(&self, id: SharedId) -> Option<SharedBlock<'_>> {
-        let place = usize::try_from(id.0).ok()?;
-        let block = self.blocks.get(place)?;
+        let index = usize::try_from(id.0).ok()?;
+        let block = self.blocks.get(index)?;
         let variant = |(start, end): (u32, u32)| self.bytes.get(start as usize..end as usize);
         Some(SharedBlock {
             status: block.status,
@@ -201,7 +201,7 @@ impl SharedTable {
             not_modified: variant(block.not_modified)?,
             type_line_bytes: block.type_line_bytes as usize,
             plain: block.plain,
-            forms: self.rendered.get(place),
+            forms: self.rendered.get(index),
         })
     }
 
@@ -222,7 +222,7 @@ pub(crate) fn validate(block: &[u8]) -> Result<(), Fault> {
 
 impl BlockPlaces {
     /// Returns the block at the start of `rest`, which begins at byte `at` of the section, and its
-    /// length. The section is at most [`SHARED_SECTION_MAX_BYTES`](crate::limits) long, so places
+    /// length. The section is at most [`SHARED_SECTION_MAX_BYTES`](crate::limits) long, so offsets
     /// in it fit into 32 bits.
     fn parse(rest: &[u8], at: usize) -> Result<(BlockPlaces, usize), Fault> {
         let (header, _) = SharedHeader::ref_from_prefix(rest).map_err(|_| Fault::Length)?;
@@ -260,12 +260,12 @@ impl BlockPlaces {
         {
             return Err(Fault::Syntax);
         }
-        let place = |offset: usize| (at + offset) as u32;
+        let position = |offset: usize| (at + offset) as u32;
         let block = BlockPlaces {
             status: header.status.get(),
             role: Role::from_number(header.role.get()),
-            full: (place(full_start), place(full_end)),
-            not_modified: (place(full_end), place(not_modified_end)),
+            full: (position(full_start), position(full_end)),
+            not_modified: (position(full_end), position(not_modified_end)),
             type_line_bytes,
             plain: header.plain.get().checked_sub(1).map(SharedId),
         };

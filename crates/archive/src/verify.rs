@@ -39,9 +39,9 @@ pub struct Report {
     pub entries: u64,
     /// Sections, of known and unknown kind.
     pub sections: u64,
-    /// Damaged places, at most [`DAMAGES_MAX`] of them.
+    /// Damage, at most [`DAMAGES_MAX`] of them.
     pub damages: Vec<Damage>,
-    /// Damaged places beyond those.
+    /// Damage beyond those.
     pub more_damages: u64,
 }
 
@@ -87,7 +87,7 @@ pub fn verify(bytes: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Report
             done += step as u64;
             progress(done, layout.total_bytes());
         };
-        // By its place too: only the bodies that lookups lead to have their digests elsewhere.
+        // By its offset too: only the bodies that lookups lead to have their digests elsewhere.
         if section.kind == SectionKind::BODIES && section.span() == layout.bodies {
             check_bodies(&archive, section, &mut advance, &mut report);
         } else {
@@ -141,13 +141,13 @@ fn check_bodies(
     // Each body has its digest; the section's own is spare.
     let spare = section.digest == Digest::default();
     report.check(ArchivePart::Section(SectionKind::BODIES), bodies.offset, spare, Fault::Reserved);
-    for (row, place) in rows.iter().zip((digests.offset..).step_by(size_of::<DigestRow>())) {
+    for (row, row_offset) in rows.iter().zip((digests.offset..).step_by(size_of::<DigestRow>())) {
         let (offset, length) = (row.offset.get(), row.bytes.get());
         // Each byte is hashed once, for any rows.
         if length == 0 || offset < done || !bodies.contains(offset, length) {
             report.add(Damage {
                 part: ArchivePart::DigestRow,
-                offset: place,
+                offset: row_offset,
                 fault: Fault::Outside,
             });
             continue;
@@ -226,8 +226,8 @@ fn check_index(archive: &Archive<'_>, previous: &PreviousAssets<'_>, report: &mu
     let announced = !archive.has_single_page() || page != Ok(false);
     report.check(ArchivePart::IndexHeader, offset, announced, Fault::Unreachable);
     let part = ArchivePart::Section(SectionKind::PREVIOUS);
-    let place = archive.layout.section(SectionKind::PREVIOUS).map_or(0, |section| section.offset);
-    report.check(part, place, of_earlier == previous.len(), Fault::Count);
+    let offset = archive.layout.section(SectionKind::PREVIOUS).map_or(0, |section| section.offset);
+    report.check(part, offset, of_earlier == previous.len(), Fault::Count);
     let records = archive.layout.records;
     let reached = record_bytes == records.bytes;
     report.check(ArchivePart::Section(SectionKind::RECORDS), records.offset, reached, Fault::Count);
@@ -257,7 +257,7 @@ fn check_entry(
         }
     }
     for representation in entry.representations() {
-        if let Err(damage) = archive.place(&representation) {
+        if let Err(damage) = archive.body_location(&representation) {
             report.add(damage);
         }
     }

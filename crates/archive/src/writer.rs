@@ -173,7 +173,7 @@ impl<W: Write + Seek> Writer<W> {
     }
 
     /// Makes room for a body that the caller copies into the output by other means than this
-    /// writer's: its bytes from the place that is returned on, and nothing else. A body that is
+    /// writer's: its bytes from the offset that is returned on, and nothing else. A body that is
     /// stored already, or has no bytes, needs no room. Until it is copied the archive is a damaged
     /// one.
     pub fn reserve(
@@ -185,7 +185,7 @@ impl<W: Write + Seek> Writer<W> {
     }
 
     /// Registers a file that stays outside; the number in [`BodyRef::external`] counts these calls
-    /// from 0, and is the one the reader gives with a place.
+    /// from 0, and is the one the reader gives with a location.
     pub fn external(&mut self, external: External) -> Result<BodyRef, WriteError> {
         let number = u32::try_from(self.externals.len()).map_err(|_| WriteError::TooLarge)?;
         self.externals.push(external);
@@ -194,7 +194,7 @@ impl<W: Write + Seek> Writer<W> {
 
     /// Returns the length of a body of this archive.
     pub fn bytes_of(&self, body: BodyRef) -> u64 {
-        place(&self.bodies, &self.externals, body).1
+        location(&self.bodies, &self.externals, body).1
     }
 
     /// Returns the digest of a body that is stored in this archive; zeros for an external one.
@@ -423,17 +423,17 @@ impl<W: Write + Seek> Writer<W> {
             return Err(refuse(Fault::SharedNumber));
         }
         let Self { bodies, externals, .. } = self;
-        let place = |form: &NewRepresentation| place(bodies, externals, form.body);
-        self.records.add(prefix, entry, place).map_err(refuse)?;
+        let location = |form: &NewRepresentation| location(bodies, externals, form.body);
+        self.records.add(prefix, entry, location).map_err(refuse)?;
         self.records.advance(&mut self.output)
     }
 }
 
 /// Returns the offset and the length of a body.
-fn place(bodies: &BodyWriter, externals: &[External], body: BodyRef) -> (u64, u64) {
+fn location(bodies: &BodyWriter, externals: &[External], body: BodyRef) -> (u64, u64) {
     match body.0 {
         BodyNumber::Empty => (bodies.empty(), 0),
-        BodyNumber::Stored(number) => bodies.place(number).unwrap_or_default(),
+        BodyNumber::Stored(number) => bodies.location(number).unwrap_or_default(),
         BodyNumber::External(number) => {
             let external = externals.get(number as usize);
             (0, external.map_or(0, |external| external.bytes))

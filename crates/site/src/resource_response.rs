@@ -240,7 +240,7 @@ pub(crate) fn select<'x>(
         fault: Fault::Representations,
     })?;
     let shared = archive.shared(representation.shared())?;
-    let body = archive.place(&representation)?;
+    let body = archive.body_location(&representation)?;
     Ok(SelectedRepresentation {
         status: entry.status(),
         content_location: entry.target(),

@@ -68,7 +68,7 @@ fn the_byte_tables_are_those_of_the_code() {
         shared, representations, reserved,
     );
     assert_documented!(
-        RepresentationRow: offset, bytes, etag, coding, place, shared, external,
+        RepresentationRow: offset, bytes, etag, coding, storage, shared, external,
     );
     assert_documented!(
         SharedHeader: bytes, status, role, type_line_bytes, h1_full_bytes, h1_not_modified_bytes,

@@ -20,9 +20,9 @@ pub(crate) fn edit(whole: &[u8], edits: &[u8]) -> Vec<u8> {
             FROM_PAGE.. => HEADER_PAGE_BYTES,
             kind => section_start(whole, kind).unwrap_or(0),
         };
-        let place = start + (usize::from(edit[1]) << 8 | usize::from(edit[2]));
+        let offset = start + (usize::from(edit[1]) << 8 | usize::from(edit[2]));
         let length = bytes.len();
-        bytes[place % length] ^= edit[3];
+        bytes[offset % length] ^= edit[3];
     }
     bytes
 }
@@ -41,8 +41,8 @@ pub(crate) fn correct_checksums(bytes: &mut [u8]) {
     let count = (header.sections.get() as usize).min(table.len() / size_of::<SectionRow>());
     correct_body_digests(bytes, count);
     for number in 0..count {
-        let place = size_of::<FileHeader>() + number * size_of::<SectionRow>();
-        let Ok((mut row, _)) = SectionRow::read_from_prefix(&bytes[place..]) else { return };
+        let offset = size_of::<FileHeader>() + number * size_of::<SectionRow>();
+        let Ok((mut row, _)) = SectionRow::read_from_prefix(&bytes[offset..]) else { return };
         let (start, length) = (row.offset.get() as usize, row.bytes.get() as usize);
         let Some(end) = start.checked_add(length).filter(|&end| end <= bytes.len()) else {
             continue;
@@ -57,7 +57,7 @@ pub(crate) fn correct_checksums(bytes: &mut [u8]) {
         if SectionKind(row.kind.get()) != SectionKind::BODIES {
             row.digest = *blake3::hash(section).as_bytes();
         }
-        bytes[place..place + size_of::<SectionRow>()].copy_from_slice(row.as_bytes());
+        bytes[offset..offset + size_of::<SectionRow>()].copy_from_slice(row.as_bytes());
     }
     if bytes.len() >= HEADER_PAGE_BYTES {
         bytes[24..32].fill(0);
@@ -69,18 +69,18 @@ pub(crate) fn correct_checksums(bytes: &mut [u8]) {
 /// Corrects the digests of the bodies, before that of their section.
 fn correct_body_digests(bytes: &mut [u8], count: usize) {
     for number in 0..count {
-        let place = size_of::<FileHeader>() + number * size_of::<SectionRow>();
-        let Ok((row, _)) = SectionRow::read_from_prefix(&bytes[place..]) else { return };
+        let offset = size_of::<FileHeader>() + number * size_of::<SectionRow>();
+        let Ok((row, _)) = SectionRow::read_from_prefix(&bytes[offset..]) else { return };
         let (start, length) = (row.offset.get() as usize, row.bytes.get() as usize);
         let end = start.checked_add(length).filter(|&end| end <= bytes.len());
         let Some(end) = end.filter(|_| row.kind.get() == SectionKind::DIGESTS.0) else { continue };
-        for place in (start..end).step_by(size_of::<DigestRow>()) {
-            let Ok((mut row, _)) = DigestRow::read_from_prefix(&bytes[place..end]) else { return };
+        for offset in (start..end).step_by(size_of::<DigestRow>()) {
+            let Ok((mut row, _)) = DigestRow::read_from_prefix(&bytes[offset..end]) else { return };
             let (start, length) = (row.offset.get() as usize, row.bytes.get() as usize);
             let body = start.checked_add(length).and_then(|end| bytes.get(start..end));
             let Some(body) = body else { continue };
             row.digest = *blake3::hash(body).as_bytes();
-            bytes[place..place + size_of::<DigestRow>()].copy_from_slice(row.as_bytes());
+            bytes[offset..offset + size_of::<DigestRow>()].copy_from_slice(row.as_bytes());
         }
     }
 }
@@ -88,9 +88,9 @@ fn correct_body_digests(bytes: &mut [u8], count: usize) {
 /// Corrects structures of `length` bytes, each with its checksum in the last 8.
 fn correct_trailing_checksums(structures: &mut [u8], offset: u64, length: usize) {
     for (number, structure) in structures.chunks_exact_mut(length).enumerate() {
-        let place = offset + (number * length) as u64;
+        let offset = offset + (number * length) as u64;
         let (content, checksum) = structure.split_at_mut(length - 8);
-        checksum.copy_from_slice(&xxh3_64_with_seed(content, place).to_le_bytes());
+        checksum.copy_from_slice(&xxh3_64_with_seed(content, offset).to_le_bytes());
     }
 }
 

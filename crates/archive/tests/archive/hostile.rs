@@ -352,20 +352,20 @@ fn representation_values() {
         let shared = representation(|row| row.shared = id.into());
         assert_eq!(fault(&shared), (ArchivePart::Shared, Fault::SharedNumber));
     }
-    let place = representation(|row| row.place = 2);
-    assert_eq!(fault(&place), (ArchivePart::Record, Fault::Reserved));
+    let storage = representation(|row| row.storage = 2);
+    assert_eq!(fault(&storage), (ArchivePart::Record, Fault::Reserved));
     let external = representation(|row| row.external = 1.into());
     assert_eq!(fault(&external), (ArchivePart::Record, Fault::Reserved));
     for number in [1, u32::MAX] {
         let external = representation(|row| {
-            row.place = 1;
+            row.storage = 1;
             row.external = number.into();
         });
         assert_eq!(fault(&external), (ArchivePart::External, Fault::ExternalNumber));
     }
     for (offset, bytes) in [(0, 5_000_000_001), (u64::MAX, 1), (1, u64::MAX)] {
         let external = representation(|row| {
-            row.place = 1;
+            row.storage = 1;
             row.offset = offset.into();
             row.bytes = bytes.into();
         });
@@ -522,11 +522,11 @@ proptest! {
         let mut forged = ForgedArchive::new();
         for key in crate::sample_archive::PATHS {
             forged = forged.change_record(key, |header, rest| {
-                for (place, value) in &change {
+                for (offset, value) in &change {
                     let header = zerocopy::IntoBytes::as_mut_bytes(header);
-                    match place.index(28 + rest.len()) {
-                        place @ ..28 => header[4 + place] = *value,
-                        place => rest[place - 28] = *value,
+                    match offset.index(28 + rest.len()) {
+                        offset @ ..28 => header[4 + offset] = *value,
+                        offset => rest[offset - 28] = *value,
                     }
                 }
             });

@@ -15,26 +15,26 @@ fn bodies() -> Vec<(Digest, u64)> {
     (0..4000).map(body).collect()
 }
 
-/// Returns the places that an archive gives them.
-fn places(bodies: &[(Digest, u64)]) -> Vec<u64> {
+/// Returns the offsets that an archive gives them.
+fn offsets(bodies: &[(Digest, u64)]) -> Vec<u64> {
     let mut writer = Writer::new(Cursor::new(Vec::new())).unwrap();
-    let place = |(digest, bytes): &(Digest, u64)| {
+    let offset = |(digest, bytes): &(Digest, u64)| {
         writer.reserve(digest, *bytes).unwrap().1.map(|room| room.offset)
     };
-    bodies.iter().map(place).map(Option::unwrap).collect()
+    bodies.iter().map(offset).map(Option::unwrap).collect()
 }
 
 #[test]
 fn a_change_moves_what_is_behind_it_by_whole_blocks_from_a_landmark_on() {
     let before = bodies();
-    let unchanged = places(&before);
+    let unchanged = offsets(&before);
     let total: u64 = before.iter().map(|(_, bytes)| bytes).sum();
     let expected = (total / LANDMARK_EVERY_BYTES) as usize;
     for changed in [0, 1, 1000, 2500] {
         for bytes in [1, 5000, 300_000] {
             let mut after = before.clone();
             after[changed] = (Digest::of(b"another"), bytes);
-            let moved = places(&after);
+            let moved = offsets(&after);
             assert_eq!(unchanged[..changed], moved[..changed]);
             let by = |at: usize| moved[at].abs_diff(unchanged[at]) % LANDMARK_ALIGN_BYTES;
             let behind = changed + 1..before.len();
@@ -49,7 +49,7 @@ fn a_change_moves_what_is_behind_it_by_whole_blocks_from_a_landmark_on() {
 #[test]
 fn landmarks_cost_little_room() {
     let bodies = bodies();
-    let end = places(&bodies).last().unwrap() + bodies.last().unwrap().1;
+    let end = offsets(&bodies).last().unwrap() + bodies.last().unwrap().1;
     let total: u64 = bodies.iter().map(|(_, bytes)| bytes).sum();
     // Bodies of 64 KiB and more begin on a page: half of them, with 2 KiB of padding each.
     let pages = bodies.len() as u64 / 2 * 2048;

@@ -312,7 +312,7 @@ pub(crate) fn describe(archive: &Archive<'_>, entry: &Entry<'_>) -> Result<Descr
             coding: representation.coding(),
             etag: *representation.etag(),
             fields: fields(representation.shared())?,
-            location: archive.place(&representation)?,
+            location: archive.body_location(&representation)?,
         })
     };
     Ok(DescribedEntry {

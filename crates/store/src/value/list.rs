@@ -21,7 +21,7 @@ pub(crate) enum ListValue {
     /// All elements are in one chunk.
     Compact(ListChunk),
     /// The elements are in several chunks, none of which is empty.
-    Full(Box<ChunkedList>),
+    Chunked(Box<ChunkedList>),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -218,7 +218,7 @@ impl ListValue {
     pub(crate) fn prefetch(&self) {
         match self {
             Self::Compact(chunk) => chunk.prefetch(),
-            Self::Full(list) => prefetch_two(&**list),
+            Self::Chunked(list) => prefetch_two(&**list),
         }
     }
 
@@ -226,7 +226,7 @@ impl ListValue {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Compact(chunk) => chunk.len(),
-            Self::Full(list) => list.len,
+            Self::Chunked(list) => list.len,
         }
     }
 
@@ -234,7 +234,7 @@ impl ListValue {
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Self::Compact(chunk) => chunk.memory_bytes(),
-            Self::Full(list) => {
+            Self::Chunked(list) => {
                 allocated_bytes(size_of::<ChunkedList>())
                     + allocated_bytes(list.chunks.capacity() * size_of::<CountedChunk>())
                     + list.chunk_bytes
@@ -246,7 +246,7 @@ impl ListValue {
     pub(crate) fn parts(&self) -> usize {
         match self {
             Self::Compact(_) => 1,
-            Self::Full(list) => list.chunks.len(),
+            Self::Chunked(list) => list.chunks.len(),
         }
     }
 
@@ -255,23 +255,23 @@ impl ListValue {
         "quicklist"
     }
 
-    /// Converts the list to the full form.
-    fn make_full(&mut self) -> &mut ChunkedList {
+    /// Converts the list to several chunks.
+    fn make_chunked(&mut self) -> &mut ChunkedList {
         if let Self::Compact(chunk) = self {
             let chunk = std::mem::take(chunk);
             let mut list = ChunkedList::default();
             list.insert_chunk(0, chunk);
-            *self = Self::Full(Box::new(list));
+            *self = Self::Chunked(Box::new(list));
         }
         match self {
-            Self::Full(list) => list,
+            Self::Chunked(list) => list,
             Self::Compact(_) => unreachable!("it was just changed"),
         }
     }
 
     /// Converts the list to the compact form if it has one chunk at most.
     fn make_compact_if_small(&mut self) {
-        if let Self::Full(list) = self
+        if let Self::Chunked(list) = self
             && list.chunks.len() <= 1
         {
             let chunk = list.chunks.pop_front().map(|it| it.chunk);
@@ -295,7 +295,7 @@ impl ListValue {
                 return;
             }
         }
-        let list = self.make_full();
+        let list = self.make_chunked();
         let at = match end {
             ListEnd::Left => 0,
             ListEnd::Right => list.chunks.len().saturating_sub(1),
@@ -325,7 +325,7 @@ impl ListValue {
         };
         match self {
             Self::Compact(chunk) => drop_from(chunk),
-            Self::Full(list) => {
+            Self::Chunked(list) => {
                 let last = list.chunks.len().saturating_sub(1);
                 list.change_chunk(if end == ListEnd::Left { 0 } else { last }, drop_from);
                 self.make_compact_if_small();
@@ -341,14 +341,14 @@ impl ListValue {
     fn chunk_elements(&self, at: usize) -> Option<ChunkElements<'_>> {
         match self {
             Self::Compact(chunk) => (at == 0).then(|| chunk.elements()),
-            Self::Full(list) => list.chunks.get(at).map(|it| it.chunk.elements()),
+            Self::Chunked(list) => list.chunks.get(at).map(|it| it.chunk.elements()),
         }
     }
 
     fn locate(&self, index: usize) -> (usize, usize) {
         match self {
             Self::Compact(_) => (0, index),
-            Self::Full(list) => list.locate(index),
+            Self::Chunked(list) => list.locate(index),
         }
     }
 
@@ -379,7 +379,7 @@ impl ListValue {
         let (chunk, at) = self.locate(index);
         let is_replaced = match self {
             Self::Compact(chunk) => chunk.replace(at, element),
-            Self::Full(list) => {
+            Self::Chunked(list) => {
                 let replaced = list.change_chunk(chunk, |chunk| chunk.replace(at, element));
                 replaced.unwrap_or(true)
             }
@@ -403,7 +403,7 @@ impl ListValue {
         {
             return chunk.insert(index, element);
         }
-        let list = self.make_full();
+        let list = self.make_chunked();
         let (at, index) = list.locate(index);
         let has_space = |list: &ChunkedList, at: usize| {
             list.chunks.get(at).is_some_and(|it| it.chunk.has_space_for(element))
@@ -439,10 +439,10 @@ impl ListValue {
                 chunk.remove_range(start..end);
                 Self::default()
             }
-            Self::Full(list) => {
+            Self::Chunked(list) => {
                 let removed = list.remove_range(start..end);
                 self.make_compact_if_small();
-                if removed.len == 0 { Self::default() } else { Self::Full(Box::new(removed)) }
+                if removed.len == 0 { Self::default() } else { Self::Chunked(Box::new(removed)) }
             }
         }
     }
@@ -452,7 +452,7 @@ impl ListValue {
     pub(crate) fn remove_equal(&mut self, end: ListEnd, element: &[u8], limit: usize) -> usize {
         match self {
             Self::Compact(chunk) => remove_equal_from(chunk, end, element, limit),
-            Self::Full(list) => {
+            Self::Chunked(list) => {
                 let removed = list.remove_equal(end, element, limit);
                 self.make_compact_if_small();
                 removed

@@ -108,15 +108,15 @@ impl Set {
 
     /// Returns all members.
     pub(crate) fn members(&self) -> impl Iterator<Item = Member<'_>> {
-        let (integers, compact, full) = match self {
+        let (integers, compact, table) = match self {
             Integers(IntegerMembers(members)) => (Some(members.iter()), None, None),
             Compact(SmallMembers(members)) => (None, Some(members.iter()), None),
             Table(TableSet(members)) => (None, None, Some(members.table().iter())),
         };
         let integers = integers.into_iter().flatten().map(Member::Integer);
         let compact = compact.into_iter().flatten().map(Member::Text);
-        let full = full.into_iter().flatten().map(MemberText::member);
-        integers.chain(compact).chain(full)
+        let table = table.into_iter().flatten().map(MemberText::member);
+        integers.chain(compact).chain(table)
     }
 
     /// Adds a member. Returns whether it is new.
@@ -150,12 +150,12 @@ impl Set {
             Compact(_) => {}
             Table(TableSet(members)) => return members.insert(member, context.hasher),
         }
-        let mut full = TableMembers::default();
+        let mut table = TableMembers::default();
         for member in self.members() {
-            member.with_text(|text| full.insert(text, context.hasher));
+            member.with_text(|text| table.insert(text, context.hasher));
         }
-        full.insert(member, context.hasher);
-        *self = Table(TableSet(Box::new(full)));
+        table.insert(member, context.hasher);
+        *self = Table(TableSet(Box::new(table)));
         true
     }
 

@@ -14,7 +14,7 @@ use std::iter::Rev;
 use std::ops::Range;
 
 use compact::{CompactEntries, CompactSortedSet};
-use table_and_tree::{FullEntries, FullSortedSet};
+use table_and_tree::{IndexedEntries, IndexedSortedSet};
 
 use super::{Collection, StoreValue};
 use crate::keyspace::key::KeyHasher;
@@ -30,8 +30,8 @@ pub(crate) const COMPACT_MEMBER_MAX_BYTES: usize = 64;
 pub(crate) enum SortedSet {
     /// The compact form: at most [`COMPACT_MAX_MEMBERS`] short members.
     Compact(CompactSortedSet),
-    /// The full form, for any members.
-    Full(Box<FullSortedSet>),
+    /// The indexed form, for any members.
+    Indexed(Box<IndexedSortedSet>),
 }
 
 /// The effect of setting a score.
@@ -86,7 +86,7 @@ impl SortedSet {
     pub(crate) fn prefetch(&self) {
         match self {
             Self::Compact(set) => set.prefetch(),
-            Self::Full(set) => prefetch_two(&**set),
+            Self::Indexed(set) => prefetch_two(&**set),
         }
     }
 
@@ -94,7 +94,7 @@ impl SortedSet {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Compact(set) => set.len(),
-            Self::Full(set) => set.len(),
+            Self::Indexed(set) => set.len(),
         }
     }
 
@@ -102,7 +102,7 @@ impl SortedSet {
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Self::Compact(set) => set.memory_bytes(),
-            Self::Full(set) => set.memory_bytes(),
+            Self::Indexed(set) => set.memory_bytes(),
         }
     }
 
@@ -110,7 +110,7 @@ impl SortedSet {
     pub(crate) fn parts(&self) -> usize {
         match self {
             Self::Compact(_) => 1,
-            Self::Full(set) => set.len(),
+            Self::Indexed(set) => set.len(),
         }
     }
 
@@ -118,7 +118,7 @@ impl SortedSet {
     pub(crate) fn encoding(&self) -> &'static str {
         match self {
             Self::Compact(_) => "listpack",
-            Self::Full(_) => "skiplist",
+            Self::Indexed(_) => "skiplist",
         }
     }
 
@@ -126,7 +126,7 @@ impl SortedSet {
     pub(crate) fn score(&self, member: &[u8]) -> Option<f64> {
         match self {
             Self::Compact(set) => set.find(member).map(|(_, score)| score),
-            Self::Full(set) => set.score(member),
+            Self::Indexed(set) => set.score(member),
         }
     }
 
@@ -134,7 +134,7 @@ impl SortedSet {
     pub(crate) fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
         match self {
             Self::Compact(set) => set.find(member),
-            Self::Full(set) => set.rank(member),
+            Self::Indexed(set) => set.rank(member),
         }
     }
 
@@ -145,12 +145,12 @@ impl SortedSet {
             Self::Compact(set) => {
                 set.entries().take_while(|&(member, score)| is_before(member, score)).count()
             }
-            Self::Full(set) => set.rank_where(is_before),
+            Self::Indexed(set) => set.rank_where(is_before),
         }
     }
 
     /// Sets the score of a member, and adds the member if it does not exist. `hasher` is used if
-    /// the set changes to the full form.
+    /// the set changes to the indexed form.
     pub(crate) fn set_score(
         &mut self,
         member: &[u8],
@@ -173,20 +173,20 @@ impl SortedSet {
                 None => {}
             }
         }
-        self.make_full(hasher).set_score(member, score)
+        self.make_indexed(hasher).set_score(member, score)
     }
 
-    /// Converts the set to the full form.
-    fn make_full(&mut self, hasher: KeyHasher) -> &mut FullSortedSet {
+    /// Converts the set to the indexed form.
+    fn make_indexed(&mut self, hasher: KeyHasher) -> &mut IndexedSortedSet {
         if let Self::Compact(compact) = self {
-            let mut full = FullSortedSet::new(hasher);
+            let mut indexed = IndexedSortedSet::new(hasher);
             for (member, score) in compact.entries() {
-                full.set_score(member, score);
+                indexed.set_score(member, score);
             }
-            *self = Self::Full(Box::new(full));
+            *self = Self::Indexed(Box::new(indexed));
         }
         match self {
-            Self::Full(set) => set,
+            Self::Indexed(set) => set,
             Self::Compact(_) => unreachable!("it was just changed"),
         }
     }
@@ -195,7 +195,7 @@ impl SortedSet {
     pub(crate) fn remove(&mut self, member: &[u8]) -> Option<f64> {
         match self {
             Self::Compact(set) => set.remove(member),
-            Self::Full(set) => set.remove(member),
+            Self::Indexed(set) => set.remove(member),
         }
     }
 
@@ -206,7 +206,7 @@ impl SortedSet {
         let start = ranks.start.min(end);
         match self {
             Self::Compact(set) => set.remove_range(start..end),
-            Self::Full(set) => {
+            Self::Indexed(set) => {
                 for rank in (start..end).rev() {
                     set.remove_at(rank);
                 }
@@ -225,7 +225,7 @@ impl SortedSet {
                 entries.advance(ranks.start);
                 SortedSetEntries::Compact { entries, count: ranks.len() }
             }
-            Self::Full(set) => SortedSetEntries::Full(set.range(ranks)),
+            Self::Indexed(set) => SortedSetEntries::Indexed(set.range(ranks)),
         }
     }
 
@@ -238,7 +238,7 @@ impl SortedSet {
                 let entries: Vec<_> = set.entries().take(ranks.end).skip(ranks.start).collect();
                 ReversedEntries::Compact(entries.into_iter().rev())
             }
-            Self::Full(set) => ReversedEntries::Full(set.range(ranks).rev()),
+            Self::Indexed(set) => ReversedEntries::Indexed(set.range(ranks).rev()),
         }
     }
 
@@ -260,7 +260,7 @@ impl SortedSet {
                 set.entries().for_each(|(member, score)| visit(member, score));
                 None
             }
-            Self::Full(set) => set.visit_from(start, count, visit),
+            Self::Indexed(set) => set.visit_from(start, count, visit),
         }
     }
 }
@@ -270,8 +270,8 @@ impl SortedSet {
 pub(crate) enum SortedSetEntries<'s> {
     /// The next `count` entries of the compact form.
     Compact { entries: CompactEntries<'s>, count: usize },
-    /// Entries of the full form.
-    Full(FullEntries<'s>),
+    /// Entries of the indexed form.
+    Indexed(IndexedEntries<'s>),
 }
 
 impl<'s> Iterator for SortedSetEntries<'s> {
@@ -283,14 +283,14 @@ impl<'s> Iterator for SortedSetEntries<'s> {
                 *count = count.checked_sub(1)?;
                 entries.next()
             }
-            Self::Full(entries) => entries.next(),
+            Self::Indexed(entries) => entries.next(),
         }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         match self {
             Self::Compact { count, .. } => (*count, Some(*count)),
-            Self::Full(entries) => entries.size_hint(),
+            Self::Indexed(entries) => entries.size_hint(),
         }
     }
 }
@@ -302,8 +302,8 @@ impl ExactSizeIterator for SortedSetEntries<'_> {}
 pub(crate) enum ReversedEntries<'s> {
     /// Entries of the compact form.
     Compact(Rev<std::vec::IntoIter<(&'s [u8], f64)>>),
-    /// Entries of the full form.
-    Full(Rev<FullEntries<'s>>),
+    /// Entries of the indexed form.
+    Indexed(Rev<IndexedEntries<'s>>),
 }
 
 impl<'s> Iterator for ReversedEntries<'s> {
@@ -312,7 +312,7 @@ impl<'s> Iterator for ReversedEntries<'s> {
     fn next(&mut self) -> Option<Self::Item> {
         match self {
             Self::Compact(entries) => entries.next(),
-            Self::Full(entries) => entries.next(),
+            Self::Indexed(entries) => entries.next(),
         }
     }
 }

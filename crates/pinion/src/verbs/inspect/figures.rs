@@ -213,19 +213,19 @@ impl Figures {
         seen: &mut HashSet<(Option<u32>, u64)>,
     ) -> Result<(), Damage> {
         for form in entry.representations() {
-            let place = match archive.place(&form)? {
+            let location = match archive.body_location(&form)? {
                 BodyLocation::Archive(range) => (None, range.offset),
                 BodyLocation::External(range) => (Some(range.file), range.offset),
             };
-            // Bodies of no bytes share their place with others.
-            if form.bytes() == 0 || seen.insert(place) {
+            // Bodies of no bytes share their offset with others.
+            if form.bytes() == 0 || seen.insert(location) {
                 let coding = self.codings.entry(form.coding().token()).or_default();
                 coding.bodies += 1;
                 coding.bytes += form.bytes();
                 coding.identity_bytes += listed.bytes().unwrap_or_default();
                 self.bodies.stored += 1;
                 self.bodies.stored_bytes += form.bytes();
-                self.bodies.external += u64::from(place.0.is_some());
+                self.bodies.external += u64::from(location.0.is_some());
             } else if listed.kind == "resource" && !listed.is_alias() {
                 self.bodies.repeated += 1;
                 self.bodies.repeated_bytes += form.bytes();

@@ -16,12 +16,12 @@ fn check(list: &ListValue, model: &VecDeque<Vec<u8>>) {
         assert_eq!(back, expected);
     }
     assert_eq!(list.get(model.len()), None);
-    if let ListValue::Full(full) = list {
-        assert!(full.chunks.len() > 1);
-        let chunks = || full.chunks.iter();
+    if let ListValue::Chunked(list) = list {
+        assert!(list.chunks.len() > 1);
+        let chunks = || list.chunks.iter();
         assert!(chunks().all(|it| it.len > 0 && it.len as usize == it.chunk.len()));
-        assert_eq!(chunks().map(|it| it.len as usize).sum::<usize>(), full.len);
-        assert_eq!(chunks().map(|it| it.chunk.memory_bytes()).sum::<usize>(), full.chunk_bytes);
+        assert_eq!(chunks().map(|it| it.len as usize).sum::<usize>(), list.len);
+        assert_eq!(chunks().map(|it| it.chunk.memory_bytes()).sum::<usize>(), list.chunk_bytes);
         let largest = allocated_bytes(CHUNK_MAX_BYTES);
         let mut large = chunks().filter(|it| it.chunk.memory_bytes() > largest);
         assert!(large.all(|it| it.len == 1), "only one large element has a large chunk");

@@ -1,6 +1,6 @@
-//! The full form of a sorted set: an arena of members with their scores, a table that finds members
-//! by their bytes, and a tree that has them in order. The table and the tree hold the numbers of
-//! members.
+//! The indexed form of a sorted set: an arena of members with their scores, a table that finds
+//! members by their bytes, and a tree that has them in order. The table and the tree hold the
+//! numbers of members.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::keyspace::segment_table::SegmentTable;
 
 /// A sorted set of any size. A change of one member moves at most a few pages of memory.
 #[derive(Clone, Debug)]
-pub(crate) struct FullSortedSet {
+pub(crate) struct IndexedSortedSet {
     members: PagedArena<Member, MEMBERS_OF_PAGE>,
     table: SegmentTable<u32>,
     order: RankedTree,
@@ -32,7 +32,7 @@ struct Member {
     score: f64,
 }
 
-impl FullSortedSet {
+impl IndexedSortedSet {
     pub(super) fn new(hasher: KeyHasher) -> Self {
         Self {
             members: PagedArena::default(),
@@ -131,8 +131,8 @@ impl FullSortedSet {
         }
     }
 
-    pub(super) fn range(&self, ranks: Range<usize>) -> FullEntries<'_> {
-        FullEntries { members: &self.members, order: self.order.range(ranks) }
+    pub(super) fn range(&self, ranks: Range<usize>) -> IndexedEntries<'_> {
+        IndexedEntries { members: &self.members, order: self.order.range(ranks) }
     }
 
     pub(super) fn visit_from(
@@ -166,20 +166,20 @@ impl FullSortedSet {
     }
 }
 
-/// An iterator over members of the full form with their scores, from both ends.
+/// An iterator over members of the indexed form with their scores, from both ends.
 #[derive(Debug)]
-pub(crate) struct FullEntries<'s> {
+pub(crate) struct IndexedEntries<'s> {
     members: &'s PagedArena<Member, MEMBERS_OF_PAGE>,
     order: RankedRange<'s>,
 }
 
-impl<'s> FullEntries<'s> {
+impl<'s> IndexedEntries<'s> {
     fn entry(&self, entry: RankedEntry) -> (&'s [u8], f64) {
         (&self.members.get(entry.member).bytes, entry.score)
     }
 }
 
-impl<'s> Iterator for FullEntries<'s> {
+impl<'s> Iterator for IndexedEntries<'s> {
     type Item = (&'s [u8], f64);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -192,11 +192,11 @@ impl<'s> Iterator for FullEntries<'s> {
     }
 }
 
-impl DoubleEndedIterator for FullEntries<'_> {
+impl DoubleEndedIterator for IndexedEntries<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
         let entry = self.order.next_back()?;
         Some(self.entry(entry))
     }
 }
 
-impl ExactSizeIterator for FullEntries<'_> {}
+impl ExactSizeIterator for IndexedEntries<'_> {}

@@ -38,7 +38,7 @@ fn check(set: &SortedSet, model: &HashMap<Vec<u8>, f64>) {
     assert_eq!(visited, *model);
     match set {
         SortedSet::Compact(_) => assert!(set.len() <= COMPACT_MAX_MEMBERS),
-        SortedSet::Full(full) => full.check(),
+        SortedSet::Indexed(set) => set.check(),
     }
 }
 
