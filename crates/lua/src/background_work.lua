@@ -1,5 +1,6 @@
--- Work beside requests. The chunk gets the host's functions, the table of the site and what waits,
--- and gives back what checks that a task has begun.
+-- Background tasks, cached values, password hashes, messages between workers and counters. The
+-- chunk gets the functions of the host, the table `pinion` and the function that waits. It returns
+-- the check that a task was spawned.
 
 local host, pinion, wait = ...
 
@@ -13,68 +14,69 @@ local function check_function(work, position, name)
     end
 end
 
-local function begun(id, why)
+local function check_spawned(id, why)
     if not id then
         error(why, 3)
     end
     return id
 end
 
--- Runs `work` when the request that asks for it has been answered.
+-- Runs `work` after the response to the request.
 function pinion.spawn(work)
     check_function(work, 1, "pinion.spawn")
-    begun(host.after(work))
+    check_spawned(host.after(work))
 end
 
--- What each task waits for, other tasks. Who waits holds the table, so nothing stays of one that
--- was ended meanwhile.
+-- The tasks that each task waits for. The waiting task holds the list, so the entry of a task that
+-- is ended while it waits is collected.
 local awaited = setmetatable({}, { __mode = "v" })
 
--- Whether a task waits for another one, by way of others too.
-local function leads_to(from, to)
-    local seen, found, at = { [from] = true }, { from }, 1
-    while found[at] do
-        if found[at] == to then
+-- Returns whether a task waits for another one, also through other tasks.
+local function waits_for(from, to)
+    local seen, found, index = { [from] = true }, { from }, 1
+    while found[index] do
+        if found[index] == to then
             return true
         end
-        local ids = awaited[found[at]]
+        local ids = awaited[found[index]]
         for each = 1, ids and #ids or 0 do
             if not seen[ids[each]] then
                 seen[ids[each]], found[#found + 1] = true, ids[each]
             end
         end
-        at = at + 1
+        index = index + 1
     end
     return false
 end
 
--- Runs functions at the same time and waits for all of them; their first results, in this order.
+-- Runs functions at the same time and waits for all of them. Returns the first result of each, in
+-- this order.
 function pinion.gather(...)
     local count = select("#", ...)
-    local ids, values, whys = {}, {}, {}
-    for at = 1, count do
-        check_function((select(at, ...)), at, "pinion.gather")
+    local ids, values, has_failed = {}, {}, {}
+    for index = 1, count do
+        check_function((select(index, ...)), index, "pinion.gather")
     end
-    for at = 1, count do
-        local work = select(at, ...)
-        ids[at] = begun(host.child(function()
-            local is_well, value = pcall(work)
-            values[at], whys[at] = value, not is_well
+    for index = 1, count do
+        local work = select(index, ...)
+        ids[index] = check_spawned(host.child(function()
+            local ok, value = pcall(work)
+            values[index], has_failed[index] = value, not ok
         end))
     end
     local own, failed = host.current(), nil
     awaited[own] = ids
-    for at = 1, count do
-        while host.watch(ids[at]) do
+    for index = 1, count do
+        while host.watch(ids[index]) do
             wait("wake")
         end
-        if whys[at] ~= false then
-            failed = at
+        if has_failed[index] ~= false then
+            failed = index
             break
         end
     end
     awaited[own] = nil
-    if failed and whys[failed] == nil then
+    if failed and has_failed[failed] == nil then
         error("function #" .. failed .. " of pinion.gather was ended by a limit; the log has the "
             .. "reason in an earlier line", 2)
     elseif failed then
@@ -83,7 +85,7 @@ function pinion.gather(...)
     return unpack(values, 1, count)
 end
 
-local function repeated(name, when, work, options)
+local function schedule(name, when, work, options)
     if type(work) ~= "function" then
         bad_argument(2, name, "function", work, 3)
     elseif options ~= nil and type(options) ~= "table" then
@@ -101,40 +103,40 @@ local function repeated(name, when, work, options)
     end
 end
 
--- Runs `work` again and again, in one of the workers or in each.
+-- Runs `work` every so many seconds, in one of the workers or in each.
 function pinion.every(seconds, work, options)
     if type(seconds) ~= "number" then
         bad_argument(1, "pinion.every", "number", seconds, 2)
     end
-    repeated("pinion.every", seconds, work, options)
+    schedule("pinion.every", seconds, work, options)
 end
 
 function pinion.cron(line, work, options)
     if type(line) ~= "string" then
         bad_argument(1, "pinion.cron", "line such as \"30 4 * * 1\"", line, 2)
     end
-    repeated("pinion.cron", line, work, options)
+    schedule("pinion.cron", line, work, options)
 end
 
--- A value that is made once in so many seconds, by the first who asks for it; the others wait.
+-- The values of pinion.cached. The first caller makes the value; the others wait for it.
 local cache, cache_keys, cache_next = {}, {}, 1
 
-local function remember(key, entry)
-    -- The oldest goes, whoever asks for it again has it made again.
+local function store_in_cache(key, entry)
+    -- The oldest value makes room; it is made again when it is needed.
     local old = cache_keys[cache_next]
-    if old ~= nil and cache[old] and cache[old].place == cache_next then
+    if old ~= nil and cache[old] and cache[old].index == cache_next then
         cache[old] = nil
     end
-    cache_keys[cache_next], entry.place = key, cache_next
+    cache_keys[cache_next], entry.index = key, cache_next
     cache_next = cache_next % host.CACHE_MAX + 1
     cache[key] = entry
 end
 
--- What the host calls when memory is short. Whoever has a value made still gets it.
+-- The host calls this when memory is short. Values that are being made are kept.
 host.on_shortage(function()
     for key, entry in next, cache do
         if entry.until_ms then
-            cache[key], cache_keys[entry.place] = nil, nil
+            cache[key], cache_keys[entry.index] = nil, nil
         end
     end
 end)
@@ -147,25 +149,25 @@ function pinion.cached(key, seconds, produce)
     end
     check_function(produce, 3, "pinion.cached")
     local entry, own = cache[key], host.current()
-    -- Around a circle nothing would ever be made.
-    if entry and not entry.until_ms and leads_to(entry.maker, own) then
+    -- Tasks that wait for each other in a circle would wait forever.
+    if entry and not entry.until_ms and waits_for(entry.maker, own) then
         error("pinion.cached(\"" .. tostring(key) .. "\"): its function calls pinion.cached with "
             .. "the same key, itself or through what it waits for, and would wait for itself; "
             .. "use another key", 2)
     end
     if not entry or (entry.until_ms and entry.until_ms <= host.now_ms()) then
         entry = {}
-        entry.maker = begun(host.own(function()
-            local is_well, value = pcall(produce)
-            if is_well then
-                -- False is a value too.
+        entry.maker = check_spawned(host.own(function()
+            local ok, value = pcall(produce)
+            if ok then
+                -- False is a value, too.
                 entry.value = value
             else
                 entry.why = { value }
             end
-            entry.until_ms = is_well and host.now_ms() + seconds * 1000 or 0
+            entry.until_ms = ok and host.now_ms() + seconds * 1000 or 0
         end))
-        remember(key, entry)
+        store_in_cache(key, entry)
     end
     if not entry.until_ms then
         local ids = { entry.maker }
@@ -176,7 +178,7 @@ function pinion.cached(key, seconds, produce)
         awaited[own] = nil
     end
     if not entry.until_ms then
-        -- It was ended over its budget.
+        -- A limit has ended the task.
         entry.until_ms, entry.why = 0, { "pinion.cached(\"" .. tostring(key)
             .. "\"): its function was ended by a limit; the log has the reason in an earlier line" }
     end
@@ -186,7 +188,7 @@ function pinion.cached(key, seconds, produce)
     return entry.value
 end
 
--- Passwords, by Argon2id. A thread of its own does it: it is meant to take long.
+-- Password hashes by Argon2id. They are slow on purpose, so another thread computes them.
 pinion.password = {}
 
 function pinion.password.hash(password)
@@ -197,7 +199,7 @@ function pinion.password.hash(password)
     return wait("job")
 end
 
--- Whether this is the password that was stored.
+-- Returns whether this is the password of a stored hash.
 function pinion.password.verify(password, stored)
     if type(password) ~= "string" then
         bad_argument(1, "pinion.password.verify", "string", password, 2)
@@ -208,7 +210,7 @@ function pinion.password.verify(password, stored)
     return wait("job")
 end
 
--- Messages to all workers, this one too.
+-- Sends a message to all workers, including this one.
 function pinion.send(channel, value)
     if type(channel) ~= "string" then
         bad_argument(1, "pinion.send", "string", channel, 2)
@@ -230,8 +232,7 @@ function pinion.on(channel, work)
     end
 end
 
--- What outlives a reload: copies of plain values.
--- Adds to a counter that all workers share, 1 unless `by` says otherwise, and gives the sum.
+-- Adds `by`, or 1, to a counter that all workers share, and returns the sum.
 function pinion.count(name, by)
     if type(name) ~= "string" then
         bad_argument(1, "pinion.count", "string", name, 2)
@@ -250,6 +251,7 @@ function pinion.count(name, by)
     return sum
 end
 
+-- Copies of plain values that outlive a reload.
 pinion.keep = setmetatable({}, {
     __index = function(_, name)
         if type(name) == "string" then
@@ -268,4 +270,4 @@ pinion.keep = setmetatable({}, {
     __metatable = "keep",
 })
 
-return begun
+return check_spawned

@@ -1,14 +1,14 @@
--- Functions of Lua's own libraries in which no hook would run for as long as the caller likes, in a
--- way that lets it run. The chunk gets whether they are those of Lua 5.4.
+-- Library functions of Lua in which no hook would run for an unbounded time, with bounds. The chunk
+-- gets whether they are those of Lua 5.4.
 
-local is_new = ...
+local is_lua54 = ...
 
 local error, getmetatable, rawget, select, tonumber, type =
     error, getmetatable, rawget, select, tonumber, type
 local lua_setmetatable = setmetatable
 local lua_insert, lua_remove, lua_date = table.insert, table.remove, os.date
 
--- Most bytes of a format of `os.date`: each of its signs takes about a microsecond.
+-- The longest format of `os.date`: each of its characters takes about a microsecond.
 local DATE_MAX_BYTES = 1000
 
 function os.date(format, ...)
@@ -18,26 +18,26 @@ function os.date(format, ...)
     return lua_date(format, ...)
 end
 
--- Whether a list that may have this length can have something at this place.
-local function in_bounds(at, length, name)
-    if type(at) ~= "number" or not (at >= 1 and at <= length) then
+-- Refuses an index outside of a list of this length.
+local function check_index(index, length, name)
+    if type(index) ~= "number" or not (index >= 1 and index <= length) then
         error("bad argument #2 to '" .. name .. "' (position out of bounds)", 3)
     end
 end
 
-if not is_new then
-    -- LuaJIT makes room from the end of the list to the place, wherever that is, and has whole
-    -- numbers of 32 bits.
+if not is_lua54 then
+    -- LuaJIT moves all elements from the end of the list to the index, however far that is, and has
+    -- integers of 32 bits.
     function table.insert(list, ...)
         if select("#", ...) == 2 then
-            in_bounds(tonumber((...)), 2 ^ 31 - 1, "insert")
+            check_index(tonumber((...)), 2 ^ 31 - 1, "insert")
         end
         return lua_insert(list, ...)
     end
     return
 end
 
--- Lua 5.4 alone: no hook runs in finalizers.
+-- Only Lua 5.4: no hook runs in finalizers.
 function setmetatable(value, meta)
     if type(meta) == "table" and rawget(meta, "__gc") ~= nil then
         error("a metatable of a script cannot have __gc; use <close>", 2)
@@ -45,39 +45,39 @@ function setmetatable(value, meta)
     return lua_setmetatable(value, meta)
 end
 
--- … and a list is as long as its metatable says, whatever is in it.
+-- Only Lua 5.4: the length of a list with a metatable is the result of its `__len`.
 function table.insert(list, ...)
     if getmetatable(list) == nil then
         return lua_insert(list, ...)
     end
-    local count, at, value = select("#", ...), ...
+    local count, index, value = select("#", ...), ...
     local length = #list
     if count == 1 then
-        list[length + 1] = at
+        list[length + 1] = index
         return
     elseif count ~= 2 then
         error("wrong number of arguments to 'insert'", 2)
     end
-    in_bounds(at, length + 1, "insert")
-    for place = length, at, -1 do
-        list[place + 1] = list[place]
+    check_index(index, length + 1, "insert")
+    for from = length, index, -1 do
+        list[from + 1] = list[from]
     end
-    list[at] = value
+    list[index] = value
 end
 
 function table.remove(list, ...)
     if getmetatable(list) == nil or select("#", ...) == 0 then
         return lua_remove(list, ...)
     end
-    local length, at = #list, ...
-    if not (length == 0 and at == 0) and at ~= length then
-        in_bounds(at, length + 1, "remove")
+    local length, index = #list, ...
+    if not (length == 0 and index == 0) and index ~= length then
+        check_index(index, length + 1, "remove")
     end
-    local value = list[at]
-    for place = at, length - 1 do
-        list[place] = list[place + 1]
+    local value = list[index]
+    for to = index, length - 1 do
+        list[to] = list[to + 1]
     end
-    list[length >= at and length or at] = nil
+    list[length >= index and length or index] = nil
     return value
 end
 

@@ -1,7 +1,7 @@
--- Functions of Lua's own libraries that take long for what a client may have sent, within one call
--- in which no hook runs. They are charged in advance, in steps of the request, or split into calls
--- between which the hook runs. The chunk gets the function that charges for so many bytes, and
--- whether it runs in LuaJIT.
+-- Library functions of Lua that can take long for data of a client, in one call during which no
+-- hook runs. They are charged in advance, in steps of the request, or split into calls between
+-- which the hook runs. The chunk gets the function that charges for a number of bytes, and whether
+-- it runs in LuaJIT.
 
 local charge, is_jit = ...
 
@@ -9,17 +9,18 @@ local type, select, min = type, select, math.min
 local lua_concat, lua_format, lua_load = table.concat, string.format, load
 local lua_lower, lua_reverse, lua_upper = string.lower, string.reverse, string.upper
 
--- Texts up to here cost less than to charge for them.
+-- Strings of at most so many bytes cost less than charging for them.
 local LONG_BYTES = 16384
 
--- Elements of a list that are put together in one call: some milliseconds, if all are numbers.
-local LIST_PIECE = 16384
+-- The most elements of a list that one call concatenates: some milliseconds if all are numbers.
+local CONCAT_MAX_ELEMENTS = 16384
 
--- Bytes that each element of a long list is charged for.
+-- The bytes that are charged for each element of a long list.
 local ELEMENT_BYTES = 16
 
--- Bytes that the parser is charged for each byte of a chunk: it takes some ten nanoseconds.
-local PARSED = 32
+-- The bytes that are charged for each byte of source: the parser takes about ten nanoseconds for
+-- it.
+local PARSED_BYTE_COST = 32
 
 local function charge_for(text)
     if type(text) == "string" and #text > LONG_BYTES then
@@ -32,21 +33,22 @@ function table.concat(list, separator, first, last)
         return lua_concat(list, separator, first, last)
     end
     local from, to = first or 1, last or #list
-    if type(from) ~= "number" or type(to) ~= "number" or to - from < LIST_PIECE then
+    if type(from) ~= "number" or type(to) ~= "number" or to - from < CONCAT_MAX_ELEMENTS then
         return lua_concat(list, separator, first, last)
     end
     charge((to - from) * ELEMENT_BYTES)
     local pieces, count = {}, 0
-    for at = from, to, LIST_PIECE do
+    for start = from, to, CONCAT_MAX_ELEMENTS do
         count = count + 1
-        pieces[count] = lua_concat(list, separator, at, min(at + LIST_PIECE - 1, to))
+        pieces[count] = lua_concat(list, separator, start,
+            min(start + CONCAT_MAX_ELEMENTS - 1, to))
     end
     return lua_concat(pieces, separator)
 end
 
 function load(chunk, ...)
     if type(chunk) == "string" then
-        charge(#chunk * PARSED)
+        charge(#chunk * PARSED_BYTE_COST)
     end
     return lua_load(chunk, ...)
 end
@@ -56,8 +58,9 @@ if loadstring then
 end
 
 if not is_jit then
-    -- In Lua 5.4 a function stays on the stack that calls one of C behind `return`, and errors
-    -- would have its place. The others go over their text once, which memory bounds.
+    -- In Lua 5.4 a tail call of a C function leaves the calling function on the stack, and errors
+    -- would have its position. The other functions read their string once, and the memory limit
+    -- bounds its length.
     return
 end
 
@@ -76,7 +79,7 @@ function string.upper(text)
     return lua_upper(text)
 end
 
--- Values beyond these are few bytes each, or make the request meet its limit of memory.
+-- The result is a few bytes for each value, or the request reaches its memory limit.
 function string.format(format, ...)
     local one, two, three, four = ...
     charge_for(format)
@@ -86,8 +89,8 @@ function string.format(format, ...)
     charge_for(four)
     if select("#", ...) > 4 then
         local values, bytes = { ... }, 0
-        for at = 5, select("#", ...) do
-            bytes = bytes + (type(values[at]) == "string" and #values[at] or 64)
+        for index = 5, select("#", ...) do
+            bytes = bytes + (type(values[index]) == "string" and #values[index] or 64)
         end
         charge(bytes)
     end

@@ -1,17 +1,17 @@
--- Functions of Lua's own libraries, written in C, that call functions of the script. What they take
--- of the stack of the thread Lua does not count everywhere, and its end is the end of the process.
--- The chunk gets what tells that the budget is used up, that much of the stack is, whether it runs
--- in LuaJIT, and how many bytes of source `load` takes.
+-- Library functions of Lua that are written in C and call functions of the script. Lua does not
+-- count everywhere how much of the native stack they use, and a stack overflow ends the process.
+-- The chunk gets the functions that return whether the CPU budget and the native stack are used up,
+-- whether it runs in LuaJIT, and the most bytes of source that `load` reads.
 
 local is_over, is_deep, is_jit, source_max_bytes = ...
 
 local pcall, select, setmetatable, tostring, type = pcall, select, setmetatable, tostring, type
 local concat, error = table.concat, error
 
--- The table that was thrown last: what the log shows of it is in it, and not in its name.
+-- The table that was thrown last: the log shows its contents.
 local thrown = setmetatable({}, { __mode = "v" })
 
--- Notes a table; without one, gives the last one.
+-- Stores a thrown table. Returns the last one.
 local function last_thrown(value)
     if type(value) == "table" then
         thrown[1] = value
@@ -20,8 +20,8 @@ local function last_thrown(value)
 end
 
 if is_jit then
-    -- In Lua 5.4 this function would stay on the stack, and what is thrown is seen where bodies of
-    -- coroutines end.
+    -- In Lua 5.4 this function would stay on the stack; there, thrown values are stored where the
+    -- bodies of coroutines end.
     function _G.error(value, level)
         last_thrown(value)
         return error(value, level)
@@ -29,10 +29,10 @@ if is_jit then
 
     local assert = assert
 
-    -- A tail call, so that the place of a message is that of the caller.
+    -- This makes a tail call, so that the message has the position of the caller.
     function _G.assert(...)
-        local is_well, why = ...
-        if not is_well then
+        local ok, why = ...
+        if not ok then
             last_thrown(why)
         end
         return assert(...)
@@ -47,9 +47,9 @@ local function check_depth(name)
     end
 end
 
--- A handler of errors runs inside of the hook that has raised the error, where no other hook runs:
--- the error that ends a request is not for it. Neither is any other one where the stack ends.
-local function xpcall_on_budget(is_raw, body, handler, ...)
+-- A message handler runs inside of the hook that has raised the error, where no other hook runs. So
+-- it is not called for the error that ends a request, nor for errors near the end of the stack.
+local function xpcall_with_budget(is_raw, body, handler, ...)
     if is_raw then
         return lua_xpcall(body, handler, ...)
     end
@@ -62,23 +62,23 @@ local function xpcall_on_budget(is_raw, body, handler, ...)
 end
 
 function xpcall(body, handler, ...)
-    return xpcall_on_budget(type(handler) ~= "function", body, handler, ...)
+    return xpcall_with_budget(type(handler) ~= "function", body, handler, ...)
 end
 
 local function is_less(one, other)
     return one < other
 end
 
--- Long texts take long to compare, and many of them are little memory: in a function of Lua the
--- hook runs.
+-- Comparing long strings takes long, and a list can have the same long string many times. The hook
+-- runs in a comparison that is written in Lua.
 function table.sort(list, is_before)
     check_depth("table.sort")
     return lua_sort(list, is_before or is_less)
 end
 
--- Reads the pieces of a chunk here and not in a function of the host. There, an error of the script
--- would become one of the host, which can hold an earlier one, and that another: a chain of them is
--- memory that no limit counts, and the thread's stack ends where it is released.
+-- Reads the pieces of a chunk in Lua and not in a function of the host. There, an error of the
+-- script would become an error of the host that contains an earlier one, and so on: no limit counts
+-- the memory of such a chain, and dropping it can overflow the stack.
 local function read_all(reader)
     local pieces, count, bytes = {}, 0, 0
     while bytes <= source_max_bytes do
@@ -109,15 +109,15 @@ function load(chunk, name, ...)
 end
 
 if not is_jit then
-    -- The others are counted by Lua 5.4 itself.
+    -- Lua 5.4 counts the stack of the other functions.
     return last_thrown
 end
 
--- 5.1 has two names for it.
+-- Lua 5.1 has two names for this function.
 loadstring = load
 
--- Only tables have a `__tostring` of the script. Short lists of values are looked at here, which
--- LuaJIT compiles.
+-- Only tables have a `__tostring` of the script. Up to four values are checked in a way that LuaJIT
+-- compiles.
 function string.format(format, ...)
     local one, two, three, four = ...
     if select("#", ...) > 4 or type(one) == "table" or type(two) == "table"
@@ -127,7 +127,7 @@ function string.format(format, ...)
     return lua_format(format, ...)
 end
 
--- The fields of a table are looked up with its metatable.
+-- Reading the fields of the table can call its metamethods.
 function os.time(when)
     if when == nil then
         return lua_time()

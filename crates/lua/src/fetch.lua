@@ -1,5 +1,6 @@
--- Requests to other servers. The chunk gets the host's functions, the table of the site, what waits
--- and the functions of JSON, and gives back the methods of responses.
+-- `pinion.fetch` and `pinion.secret`: requests to other servers. The chunk gets the functions of
+-- the host, the table `pinion`, the function that waits and the functions for JSON. It returns the
+-- methods of responses.
 
 local host, pinion, wait, json_encode, json_decode = ...
 
@@ -11,7 +12,7 @@ local bad_argument, check_object = host.bad_argument, host.check_object
 local response_methods = {}
 local Response = { __name = "response" }
 
--- The fields become a table when somebody looks at them.
+-- The table of the fields is made when a script first uses it.
 function Response.__index(response, key)
     if key == "fields" then
         local fields = host.fetch_fields(response[3])
@@ -21,7 +22,7 @@ function Response.__index(response, key)
     return response_methods[key]
 end
 
--- The type that each option has.
+-- The type of each option.
 local OPTIONS = {
     body = "string or function", fields = "table", json = "any value", length = "number",
     max_bytes = "number", method = "string", redirects = "number", socket = "string",
@@ -55,7 +56,7 @@ local function check_options(options)
     end
 end
 
--- The fields of a request that sends JSON.
+-- Returns the fields of a request that sends JSON.
 local function json_fields(fields)
     local all, has_type = {}, false
     for name, value in pairs(fields or {}) do
@@ -68,7 +69,7 @@ local function json_fields(fields)
     return all
 end
 
--- Sends what a function gives, until it gives nil or the response says that it is not wanted.
+-- Sends the pieces that a function returns, until it returns nil or the server needs no more.
 local function send_pieces(id, body)
     while true do
         local may_write, is_over = host.fetch_takes(id)
@@ -92,8 +93,8 @@ local function send_pieces(id, body)
     end
 end
 
--- Sends a request to another server. The response, as soon as its head is there; nil and why if
--- there is none.
+-- Sends a request to another server and waits for the head of the response. Returns the response;
+-- nil and the reason if there is none.
 function pinion.fetch(url, options)
     if type(url) ~= "string" then
         bad_argument(1, "pinion.fetch", "URL such as \"https://example.org/\"", url, 2)
@@ -104,7 +105,7 @@ function pinion.fetch(url, options)
     end
     check_options(options)
     if host.current() == 0 then
-        -- The main script cannot wait while it starts, which this says.
+        -- This raises the error that the main script cannot wait.
         wait("wake")
     end
     local body, fields, pieces = options.body, options.fields, nil
@@ -122,20 +123,20 @@ function pinion.fetch(url, options)
         return nil, why
     end
     if pieces then
-        local is_well, wrong = pcall(send_pieces, id, pieces)
-        if not is_well then
+        local ok, wrong = pcall(send_pieces, id, pieces)
+        if not ok then
             host.fetch_close(id)
             error(wrong, 0)
         end
     end
     while true do
-        local status, other_url, lines = host.fetch_head(id)
+        local status, url_or_reason, lines = host.fetch_head(id)
         if status then
-            return setmetatable({ id, nil, lines, status = status, url = other_url or url },
+            return setmetatable({ id, nil, lines, status = status, url = url_or_reason or url },
                 Response)
-        elseif other_url then
-            -- There is none, and this is why.
-            return nil, other_url
+        elseif url_or_reason then
+            -- There is no response; the second result is the reason.
+            return nil, url_or_reason
         end
         wait("wake")
     end
@@ -147,7 +148,8 @@ local function check_bytes(bytes, name)
     end
 end
 
--- The next piece of the content; nil at the end, and nil and why if there is no more of it.
+-- Waits for the next piece of the content. Returns nil at the end; nil and the reason if the
+-- content was cut off.
 local function next_piece(response, bytes)
     while true do
         local piece, is_over, why = host.fetch_read(response[1], bytes)
@@ -167,7 +169,8 @@ function response_methods.read(response, bytes)
     return piece, why
 end
 
--- All pieces. A loop cannot see why there is no next one, so what goes wrong is an error.
+-- Returns an iterator over the pieces. It raises an error if the content was cut off, because a
+-- loop cannot get the reason.
 function response_methods.pieces(response, bytes)
     check_object(response, Response, "response:pieces(bytes)", 2)
     check_bytes(bytes, "response:pieces")
@@ -180,7 +183,7 @@ function response_methods.pieces(response, bytes)
     end
 end
 
--- The content, or what is left of it, as one string; nil and why if it is not complete.
+-- Returns the content that has not been read, as one string; nil and the reason if it was cut off.
 function response_methods.body(response)
     check_object(response, Response, "response:body()", 2)
     local body = response[2]
@@ -203,7 +206,7 @@ function response_methods.body(response)
     return body
 end
 
--- The value of JSON content; nil and why when it is none.
+-- Returns the value of JSON content; nil and the reason if the content is no JSON.
 function response_methods.json(response)
     check_object(response, Response, "response:json()", 2)
     local body, why = response:body()
@@ -213,7 +216,7 @@ function response_methods.json(response)
     return json_decode(body)
 end
 
--- The value of a field; those of several lines are joined with commas.
+-- Returns the value of a field; the values of several lines are joined with commas.
 function response_methods.field(response, name)
     check_object(response, Response, "response:field(name)", 2)
     if type(name) ~= "string" then
@@ -222,13 +225,13 @@ function response_methods.field(response, name)
     return response.fields[lower(name)]
 end
 
--- The rest of the content is not wanted.
+-- Drops the rest of the content.
 function response_methods.close(response)
     check_object(response, Response, "response:close()", 2)
     host.fetch_close(response[1])
 end
 
--- A secret of the site.
+-- Returns a secret of the site.
 function pinion.secret(name)
     if type(name) ~= "string" then
         bad_argument(1, "pinion.secret", "string", name, 2)

@@ -1,21 +1,21 @@
--- Files: those of the script's folders, and those that are sent. The chunk gets the host's
--- functions, the table of the site, the methods of answers, what waits, and what makes sure that
--- the head of an answer can still change, and that it is that of whoever runs.
+-- `pinion.fs`, and the method of `res` that sends a file. The chunk gets the functions of the host,
+-- the table `pinion`, the methods of responses, the function that waits, and the checks that the
+-- head of a response has not been sent and that the response is that of the running request.
 
-local host, pinion, methods, wait, changes_head, check_own = ...
+local host, pinion, methods, wait, check_head_is_open, check_own = ...
 
 local concat, error, pairs, sort, tostring, type =
     table.concat, error, pairs, table.sort, tostring, type
 local bad_argument = host.bad_argument
 
-local function check(path, name, position)
+local function check_path(path, name, position)
     if type(path) ~= "string" then
         bad_argument(position or 1, name, "path such as \"data/notes.txt\"", path, 3)
     end
 end
 
--- Options are a table, or left out, and have only these names.
-local function options_of(options, name, known)
+-- Returns the options, or an empty table if there are none. Refuses names that are not known.
+local function checked_options(options, name, known)
     if options == nil then
         return {}
     elseif type(options) ~= "table" then
@@ -46,60 +46,60 @@ pinion.fs = {}
 local READ = { from = true, bytes = true }
 
 function pinion.fs.read(path, options)
-    check(path, "pinion.fs.read")
-    options = options_of(options, "pinion.fs.read", READ)
+    check_path(path, "pinion.fs.read")
+    options = checked_options(options, "pinion.fs.read", READ)
     check_whole(options.from, "from")
     check_whole(options.bytes, "bytes")
     host.read_stored(path, options.from, options.bytes)
     return wait("job")
 end
 
-local stored = { write = host.write_file, append = host.append_file, create = host.create_file }
+local writers = { write = host.write_file, append = host.append_file, create = host.create_file }
 
-for name, leave in pairs(stored) do
+for name, start in pairs(writers) do
     pinion.fs[name] = function(path, content)
-        check(path, "pinion.fs." .. name)
+        check_path(path, "pinion.fs." .. name)
         if type(content) == "number" then
             content = tostring(content)
         elseif type(content) ~= "string" then
             bad_argument(2, "pinion.fs." .. name, "string", content, 2)
         end
-        leave(path, content)
+        start(path, content)
         return wait("job")
     end
 end
 
-local alone = {
+local path_functions = {
     list = host.list_files,
     stat = host.stat_file,
     remove = host.remove_file,
     make_folder = host.make_folder,
 }
 
-for name, leave in pairs(alone) do
+for name, start in pairs(path_functions) do
     pinion.fs[name] = function(path)
-        check(path, "pinion.fs." .. name)
-        leave(path)
+        check_path(path, "pinion.fs." .. name)
+        start(path)
         return wait("job")
     end
 end
 
 function pinion.fs.rename(from, to)
-    check(from, "pinion.fs.rename")
-    check(to, "pinion.fs.rename", 2)
+    check_path(from, "pinion.fs.rename")
+    check_path(to, "pinion.fs.rename", 2)
     host.rename_file(from, to)
     return wait("job")
 end
 
 local SENT = { type = true, download = true }
 
--- Answers with a file. Nil and why when there is none: the status is 404 then, unless the script
--- has said or says something else.
+-- Sends a file as the response. Returns nil and the reason if there is none: the status is 404
+-- then, unless the script sets another one.
 function methods.file(response, path, options)
-    changes_head(response, "res:file(path)")
+    check_head_is_open(response, "res:file(path)")
     check_own(response.id, 3)
-    check(path, "res:file")
-    options = options_of(options, "res:file", SENT)
+    check_path(path, "res:file")
+    options = checked_options(options, "res:file", SENT)
     for key in pairs(options) do
         if type(options[key]) ~= "string" then
             error("the option `" .. key .. "` of res:file is a string", 2)
@@ -118,7 +118,7 @@ function methods.file(response, path, options)
         host.miss_file(response.id)
         return nil, missing
     end
-    changes_head(response, "res:file(path)")
+    check_head_is_open(response, "res:file(path)")
     local is_sent, wrong = host.describe_file(response.id, path, options.type, options.download)
     if wrong then
         error(wrong, 2)
@@ -131,7 +131,7 @@ function methods.file(response, path, options)
     return true
 end
 
--- A program at the command line has no folders.
+-- A script that `pinion run` runs has no folders.
 if host.alone then
     for name in pairs(pinion.fs) do
         pinion.fs[name] = function()

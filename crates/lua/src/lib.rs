@@ -60,10 +60,11 @@
 //! | [`source_names`] | the names of the site's files in errors |
 //! | `missing_function_hints` | hints about functions that only other versions of Lua have |
 //!
-//! `prelude.lua`, `responses.lua`, `request_content.lua`, `background_work.lua`,
-//! `subscriptions.lua`, `files.lua`, `fetch.lua`, `process.lua`, `store.lua` and `session.lua` hold
-//! the part of the runtime that is written in Lua: all functions that can wait. `pages/pages.lua`
-//! holds the functions that pages may call.
+//! The part of the runtime that is written in Lua has all functions that can wait. `prelude.lua`
+//! runs the handlers of requests and loads the other files: `coroutines.lua`, `routes.lua`,
+//! `responses.lua`, `request_content.lua`, `background_work.lua`, `subscriptions.lua`, `files.lua`,
+//! `fetch.lua`, `process.lua`, `store.lua` and `session.lua`. `pages/*.lua` hold the functions that
+//! pages may call.
 #![deny(unsafe_code)]
 
 // Brings LuaJIT, whose functions mlua calls.

@@ -1,5 +1,5 @@
--- Programs that scripts run. The chunk gets the host's functions, the table of the site and what
--- waits, and gives back the methods of programs that run.
+-- `pinion.process`: programs that scripts run. The chunk gets the functions of the host, the table
+-- `pinion` and the function that waits. It returns the methods of running programs.
 
 local host, pinion, wait = ...
 
@@ -13,7 +13,7 @@ pinion.process = process
 local process_methods = {}
 local Process = { __name = "process", __index = process_methods }
 
--- The type that each option has.
+-- The type of each option.
 local OPTIONS = { input = "string or function", timeout = "number" }
 
 local function check_options(options)
@@ -39,39 +39,39 @@ local function check_options(options)
     end
 end
 
--- Arguments are strings; numbers are written as such.
-local function check_arguments(arguments)
+-- Returns the arguments as strings.
+local function argument_texts(arguments)
     local texts = {}
-    for at = 1, #arguments do
-        local argument = arguments[at]
+    for index = 1, #arguments do
+        local argument = arguments[index]
         if type(argument) == "number" then
             argument = tostring(argument)
         elseif type(argument) ~= "string" then
-            error("argument " .. at .. " of the program is a " .. type(argument)
+            error("argument " .. index .. " of the program is a " .. type(argument)
                 .. "; write a string", 3)
         end
-        texts[at] = argument
+        texts[index] = argument
     end
     return texts
 end
 
--- A function that gives the pieces of a string.
 local PIECE_BYTES = 65536
 
+-- Returns a function that returns the pieces of a string.
 local function pieces_of(text)
-    local at = 1
+    local start = 1
     return function()
-        if at > #text then
+        if start > #text then
             return nil
         end
-        local piece = sub(text, at, at + PIECE_BYTES - 1)
-        at = at + PIECE_BYTES
+        local piece = sub(text, start, start + PIECE_BYTES - 1)
+        start = start + PIECE_BYTES
         return piece
     end
 end
 
--- Gives the program as much of its input as it takes now.
-local function feed(running)
+-- Writes as much of the input as the program accepts now.
+local function write_input(running)
     while running.input do
         local may_write, is_over = host.process_takes(running.id)
         if is_over then
@@ -79,14 +79,14 @@ local function feed(running)
         elseif not may_write then
             return
         else
-            local is_well, piece = pcall(running.input)
-            if is_well and type(piece) == "number" then
+            local ok, piece = pcall(running.input)
+            if ok and type(piece) == "number" then
                 piece = tostring(piece)
-            elseif is_well and piece ~= nil and type(piece) ~= "string" then
-                is_well, piece = false, "the function that gives the input of a program returned "
+            elseif ok and piece ~= nil and type(piece) ~= "string" then
+                ok, piece = false, "the function that gives the input of a program returned "
                     .. "a " .. type(piece) .. "; return a string, or nil at the end"
             end
-            if not is_well then
+            if not ok then
                 running.input = nil
                 host.process_close(running.id)
                 error(piece, 0)
@@ -99,7 +99,7 @@ local function feed(running)
     end
 end
 
--- Runs a program of the site. What runs, as soon as it does; nil and why if it does not.
+-- Runs a program of the site. Returns the running program; nil and the reason if it did not start.
 function process.run(name, arguments, options)
     if type(name) ~= "string" then
         bad_argument(1, "pinion.process.run", "string", name, 2)
@@ -110,9 +110,9 @@ function process.run(name, arguments, options)
     end
     options = options or {}
     check_options(options)
-    local texts = check_arguments(arguments or {})
+    local texts = argument_texts(arguments or {})
     if host.current() == 0 then
-        -- The main script cannot wait while it starts, which this says.
+        -- This raises the error that the main script cannot wait.
         wait("wake")
     end
     local input = options.input
@@ -130,7 +130,7 @@ function process.run(name, arguments, options)
         local pid, failed = host.process_started(id)
         if pid then
             local running = setmetatable({ id = id, pid = pid, input = input }, Process)
-            feed(running)
+            write_input(running)
             return running
         elseif failed then
             return nil, failed
@@ -139,7 +139,7 @@ function process.run(name, arguments, options)
     end
 end
 
--- A program has ended: what is known of it stays with the script.
+-- Stores how a program has ended, and releases it.
 local function finish(running, why)
     if not running.has_ended then
         running.has_ended = true
@@ -149,10 +149,11 @@ local function finish(running, why)
     end
 end
 
--- The next piece of the output; nil at the end, and nil and why if there is no more of it.
+-- Waits for the next piece of the output. Returns nil at the end; nil and the reason if the output
+-- was cut off.
 local function next_piece(running, bytes)
     while true do
-        feed(running)
+        write_input(running)
         local piece, is_over, why = host.process_read(running.id, bytes)
         if piece then
             return piece
@@ -177,7 +178,8 @@ function process_methods.read(running, bytes)
     return piece, why
 end
 
--- All pieces. A loop cannot see why there is no next one, so what goes wrong is an error.
+-- Returns an iterator over the pieces. It raises an error if the output was cut off, because a loop
+-- cannot get the reason.
 function process_methods.pieces(running, bytes)
     check_object(running, Process, "process:pieces(bytes)", 2)
     check_bytes(bytes, "process:pieces")
@@ -190,7 +192,7 @@ function process_methods.pieces(running, bytes)
     end
 end
 
--- The output, or what is left of it, as one string; nil and why if it is not complete.
+-- Returns the output that has not been read, as one string; nil and the reason if it was cut off.
 function process_methods.output(running)
     check_object(running, Process, "process:output()", 2)
     local pieces, count = {}, 0
@@ -207,8 +209,8 @@ function process_methods.output(running)
     return concat(pieces, "", 1, count)
 end
 
--- The status with which the program has ended; nil and why if it was stopped, or ended by a signal.
--- Output that was not read is dropped, so that the program does not wait for its reader.
+-- Waits for the end of the program. Returns its exit status; nil and the reason if it was stopped
+-- or ended by a signal. Drops output that was not read, so that the program does not block.
 function process_methods.wait(running)
     check_object(running, Process, "process:wait()", 2)
     while not running.has_ended do
@@ -220,7 +222,7 @@ function process_methods.wait(running)
     return nil, running.why or "ended by " .. (running.signal or "process:close()")
 end
 
--- The program is not wanted any more.
+-- Stops the program.
 function process_methods.close(running)
     check_object(running, Process, "process:close()", 2)
     running.input, running.has_ended = nil, true

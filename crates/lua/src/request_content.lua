@@ -1,6 +1,6 @@
--- The content of a request as a script reads it. The chunk gets the host's functions, the methods
--- of requests and their metatable, what waits, and what makes sure that a request is that of
--- whoever runs.
+-- The methods of `req` that read the content of a request. The chunk gets the functions of the
+-- host, the methods of requests and their metatable, the function that waits, and the check of the
+-- running request. It adds its methods and returns those of uploaded files.
 
 local host, methods, Request, wait, check_own = ...
 
@@ -9,7 +9,8 @@ local bad_argument, check_object = host.bad_argument, host.check_object
 local take_piece, take_whole, take_form = host.take_piece, host.take_whole, host.take_form
 local read_file = host.read_file
 
--- What `take` has, as soon as it has come. The caller of whoever calls this is to blame.
+-- Calls `take` until it has a result, and waits in between. Errors have the position of the script,
+-- which has called the caller of this function.
 local function await(take, ...)
     while true do
         local value, must_wait, why = take(...)
@@ -30,7 +31,7 @@ local function check_bytes(bytes, name)
     end
 end
 
--- The content may have so many bytes.
+-- Sets the maximum length of the content, in bytes.
 function methods.limit(request, bytes)
     check_object(request, Request, "req:limit(bytes)", 2)
     if type(bytes) ~= "number" then
@@ -43,7 +44,7 @@ function methods.limit(request, bytes)
     return request
 end
 
--- The next bytes, as soon as there are some; nil at the end.
+-- Waits for the next bytes and returns them; nil at the end.
 function methods.read(request, bytes)
     check_object(request, Request, "req:read(bytes)", 2)
     check_bytes(bytes, "req:read")
@@ -60,7 +61,7 @@ function methods.pieces(request, bytes)
     end
 end
 
--- The content, or what is left of it, as one string.
+-- Returns the content that has not been read, as one string.
 function methods.body(request)
     check_object(request, Request, "req:body()", 2)
     local body = request[2]
@@ -71,12 +72,12 @@ function methods.body(request)
     return body
 end
 
--- Files of a form: { id, number, name =, size =, type = }.
+-- Uploaded files of a form: { id, number, name =, size =, type = }.
 local file_methods = {}
 local File = { __index = file_methods, __name = "file" }
 
-local function content(file, at, bytes)
-    local text, why = read_file(file[1], file[2], at, bytes)
+local function content(file, offset, bytes)
+    local text, why = read_file(file[1], file[2], offset, bytes)
     if why then
         error(why, 3)
     end
@@ -92,13 +93,13 @@ end
 function file_methods.pieces(file, bytes)
     check_object(file, File, "file:pieces(bytes)", 2)
     check_bytes(bytes, "file:pieces")
-    local at = 0
+    local offset = 0
     return function()
-        local piece = content(file, at, bytes or host.PIECE_BYTES)
+        local piece = content(file, offset, bytes or host.PIECE_BYTES)
         if piece == "" then
             return nil
         end
-        at = at + #piece
+        offset = offset + #piece
         return piece
     end
 end
@@ -107,7 +108,7 @@ local function new_file(id, number, name, size, kind)
     return setmetatable({ id, number, name = name, size = size, type = kind }, File)
 end
 
--- The fields of a form, and its files.
+-- Returns the fields and files of a form.
 function methods.form(request)
     check_object(request, Request, "req:form()", 2)
     local form = request[3]

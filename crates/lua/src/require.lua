@@ -2,25 +2,25 @@
 
 local host = ...
 
--- That of Lua, where the script is trusted with the machine.
-local of_system = require
+-- The function of Lua; nil unless the script may use the whole machine.
+local lua_require = require
 
 local concat, error, ipairs, pcall, running, setmetatable, type =
     table.concat, error, ipairs, pcall, coroutine.running, setmetatable, type
 
--- What modules have given, by name.
+-- The results of modules, by name.
 local loaded = {}
 
--- The modules that are being loaded, in a list for each coroutine: where one waits, or is ended in
--- the middle of it, others are not held up.
+-- The modules that are being loaded, in a list for each coroutine: one that waits, or is ended
+-- while it loads a module, does not block the others.
 local loading = setmetatable({}, { __mode = "k" })
 
--- What every coroutine outside of any other has for a key.
+-- The key of code that runs in no coroutine.
 local MAIN = {}
 
-local function finished(list, name, is_well, value)
+local function finish_loading(list, name, ok, value)
     list[#list] = nil
-    if not is_well then
+    if not ok then
         error(value, 0)
     end
     if value == nil then
@@ -52,11 +52,11 @@ function require(name)
     end
     local chunk, why = host.code(name)
     if not chunk then
-        if of_system and host.is_missing(name) then
-            return of_system(name)
+        if lua_require and host.is_missing(name) then
+            return lua_require(name)
         end
         error(why, 2)
     end
     list[#list + 1] = name
-    return finished(list, name, pcall(chunk, name))
+    return finish_loading(list, name, pcall(chunk, name))
 end

@@ -1,24 +1,24 @@
--- Answers of handlers: what they write, and how it leaves them. Gets the functions of the host and
--- what the runtime has of its own, and gives back the methods of an answer and what the runtime
--- does with it.
+-- The methods of `res`, and how a response is sent. The chunk gets the functions of the host and
+-- parts of `prelude.lua`. It returns the methods, and the functions that make and send responses.
 
-local host, own = ...
+local host, prelude = ...
 
 local concat, error, min, pcall, select, setmetatable, tostring, type =
     table.concat, error, math.min, pcall, select, setmetatable, tostring, type
-local check_own, json_encode, said, wait = own.check_own, own.json_encode, own.said, own.wait
+local check_own, host_error_text, json_encode, wait =
+    prelude.check_own, prelude.host_error_text, prelude.json_encode, prelude.wait
 local bad_argument, check_object = host.bad_argument, host.check_object
 local BUFFER_BYTES, FEW_PIECES, MANY_PIECES, STAMP_FIRST, STAMPS =
-    host.ANSWER_BUFFER_BYTES, host.FEW_PIECES, host.MANY_PIECES, host.STAMP_FIRST, host.STAMPS
+    host.RESPONSE_BUFFER_BYTES, host.FEW_PIECES, host.MANY_PIECES, host.STAMP_FIRST, host.STAMPS
 local new_table = host.new_table
 
--- An answer is { "", piece, piece, …, id = whose it is }; `n` is where its last piece stands. In
--- front is a place for what the host leaves out.
+-- A response is { "", piece, piece, …, id = the ID of the request }; `n` is the index of the last
+-- piece. The first element is for a mark that the host removes.
 local response_methods = {}
 local Response = { __index = response_methods, __name = "response" }
 
--- `call` is how the method is called.
-local function is_open(response, call, level)
+-- Refuses a call for a response that is complete. `call` shows the correct call of the method.
+local function check_is_open(response, call, level)
     check_object(response, Response, call, level or 3)
     if not response.n then
         error(response.is_file
@@ -27,42 +27,45 @@ local function is_open(response, call, level)
     end
 end
 
-local function changes_head(response, call)
-    is_open(response, call, 4)
+-- Refuses a change of the status or of fields that have been sent.
+local function check_head_is_open(response, call)
+    check_is_open(response, call, 4)
     if response.has_begun then
         error("the headers have been sent already; set status and headers before the first flush",
             3)
     end
 end
 
--- All that was written, behind a number that the host leaves out: where it takes the text it says
--- why.
+-- Returns all pieces as one string, after a number that the host removes; the host documents the
+-- reason.
 local serial = 0
-local function stamped(response)
+local function stamped_content(response)
     serial = (serial + 1) % STAMPS
     response[1] = STAMP_FIRST + serial
     return concat(response, "", 1, response.n)
 end
 
+-- Sends the pieces by an operation of the host, and waits for it.
 local function send(response, operation)
     check_own(response.id, 4)
     local n = response.n
-    local text = stamped(response)
-    for at = 2, n do
-        response[at] = nil
+    local text = stamped_content(response)
+    for index = 2, n do
+        response[index] = nil
     end
     response.n, response.bytes, response.has_begun = 1, 0, true
     wait(operation, response.id, text)
 end
 
--- `at` says which argument of `write` the piece is; none where a producer gave it.
-local function add(response, piece, at)
+-- Adds a piece. `position` is that of the piece among the arguments of `write`; nil for a piece
+-- that a producer has returned.
+local function add(response, piece, position)
     local kind = type(piece)
     if kind == "number" then
         piece = tostring(piece)
     elseif kind ~= "string" then
-        if at then
-            bad_argument(at, "res:write", "string or number", piece, 3)
+        if position then
+            bad_argument(position, "res:write", "string or number", piece, 3)
         end
         error("the function of res:stream returned a " .. kind
             .. "; it returns a string or a number, and nil after the last one", 3)
@@ -73,17 +76,17 @@ local function add(response, piece, at)
 end
 
 function response_methods.write(response, piece, ...)
-    is_open(response, "res:write(text)")
+    check_is_open(response, "res:write(text)")
     local count = select("#", ...)
     local second, third = ...
     if count == 2 and type(piece) == "string" and type(second) == "string"
         and type(third) == "string" then
-        -- The most common one.
+        -- The most common call makes one piece.
         add(response, piece .. second .. third, 1)
     else
         add(response, piece, 1)
-        for at = 1, count do
-            add(response, (select(at, ...)), at + 1)
+        for index = 1, count do
+            add(response, (select(index, ...)), index + 1)
         end
     end
     if response.bytes > BUFFER_BYTES then
@@ -92,17 +95,17 @@ function response_methods.write(response, piece, ...)
     return response
 end
 
--- What was written so far goes out now.
+-- Sends the pieces that have been written.
 function response_methods.flush(response)
-    is_open(response, "res:flush()")
+    check_is_open(response, "res:flush()")
     send(response, "flush")
     return response
 end
 
--- Sends what a function gives, each piece at once, until it gives nil; no faster than the client
--- reads.
+-- Sends each piece that a function returns at once, until it returns nil. Waits while the client
+-- does not read.
 function response_methods.stream(response, producer)
-    is_open(response, "res:stream(producer)")
+    check_is_open(response, "res:stream(producer)")
     if type(producer) ~= "function" then
         bad_argument(1, "res:stream", "function", producer, 2)
     end
@@ -111,15 +114,15 @@ function response_methods.stream(response, producer)
         if piece == nil then
             return response
         end
-        -- It may have ended the answer itself.
-        is_open(response, "res:stream(producer)")
+        -- The function may have completed the response.
+        check_is_open(response, "res:stream(producer)")
         add(response, piece)
         send(response, "flush")
     end
 end
 
 function response_methods.status(response, code)
-    changes_head(response, "res:status(code)")
+    check_head_is_open(response, "res:status(code)")
     local why = host.set_status(response.id, code)
     if why then
         error(why, 2)
@@ -128,6 +131,7 @@ function response_methods.status(response, code)
     return response
 end
 
+-- Sets a field; with `is_more`, in addition to fields of the same name.
 local function set_field(response, name, value, is_more)
     if type(value) == "number" then
         value = tostring(value)
@@ -143,15 +147,15 @@ local function set_field(response, name, value, is_more)
     end
 end
 
--- Sets a field; without a value takes it away; with `more` beside those of the same name.
+-- Sets a field, or removes it if there is no value. With `more` fields of the same name are kept.
 function response_methods.field(response, name, value, more)
-    changes_head(response, "res:field(name, value)")
+    check_head_is_open(response, "res:field(name, value)")
     set_field(response, name, value, more == "more" or more == true)
     return response
 end
 
 function response_methods.cookie(response, name, value, options)
-    changes_head(response, "res:cookie(name, value)")
+    check_head_is_open(response, "res:cookie(name, value)")
     if options ~= nil and type(options) ~= "table" then
         bad_argument(3, "res:cookie", "table", options, 2)
     end
@@ -164,7 +168,7 @@ function response_methods.cookie(response, name, value, options)
 end
 
 function response_methods.html(response, text)
-    changes_head(response, "res:html(text)")
+    check_head_is_open(response, "res:html(text)")
     if type(text) ~= "string" and type(text) ~= "number" then
         bad_argument(1, "res:html", "string", text, 2)
     end
@@ -174,24 +178,25 @@ function response_methods.html(response, text)
 end
 
 function response_methods.json(response, ...)
-    changes_head(response, "res:json(value)")
+    check_head_is_open(response, "res:json(value)")
     if select("#", ...) == 0 then
         error("bad argument #1 to 'res:json' (value expected, got no value; write res:json(nil) "
             .. "for a null)", 2)
     end
     local value, options = ...
-    local is_well, text = pcall(json_encode, value, options)
-    if not is_well then
-        error(said(text, "res:json"), 2)
+    local ok, text = pcall(json_encode, value, options)
+    if not ok then
+        error(host_error_text(text, "res:json"), 2)
     end
     set_field(response, "Content-Type", "application/json")
     response_methods.write(response, text)
     return response
 end
 
--- Compressed or not: the length of a page tells about a secret beside what others choose.
+-- Turns compression on or off: the length of a compressed page reveals a secret in it if others
+-- choose a part of the page.
 function response_methods.compress(response, is_wanted)
-    changes_head(response, "res:compress(false)")
+    check_head_is_open(response, "res:compress(false)")
     if type(is_wanted) ~= "boolean" then
         bad_argument(1, "res:compress", "boolean", is_wanted, 2)
     end
@@ -203,7 +208,7 @@ function response_methods.compress(response, is_wanted)
 end
 
 function response_methods.redirect(response, location, code)
-    changes_head(response, "res:redirect(location)")
+    check_head_is_open(response, "res:redirect(location)")
     code = code or 303
     if type(location) ~= "string" then
         bad_argument(1, "res:redirect", "string", location, 2)
@@ -220,29 +225,31 @@ function response_methods.redirect(response, location, code)
     return response
 end
 
--- The pieces that the last answer of a handler had, if they were many.
-local rooms = {}
+-- The number of pieces that the last response of each route had, if there were many.
+local piece_counts = {}
 
--- A table with as many pieces need not grow on the way.
-local function response_of(id, route)
-    local room = new_table and rooms[route]
-    if not room then
+-- Returns an empty response. Its table has room for as many pieces as the last response of the
+-- route, so that it does not have to grow.
+local function new_response(id, route)
+    local count = new_table and piece_counts[route]
+    if not count then
         return setmetatable({ "", "", "", "", "", id = id, n = 1, bytes = 0 }, Response)
     end
-    -- What pages keep in it has names as well.
-    local response = new_table(room, 8)
+    -- Pages have some named fields in it.
+    local response = new_table(count, 8)
     response[1], response.id, response.n, response.bytes = "", id, 1, 0
     return setmetatable(response, Response)
 end
 
--- What is left to send: a string, or a response and where its last piece stands.
-local function rest(response, route)
+-- Returns the content that is still to be sent: a string, or the response and the index of its last
+-- piece.
+local function take_rest(response, route)
     local n = response.n or 1
     local is_long = n > FEW_PIECES
-    if is_long or rooms[route] then
-        rooms[route] = is_long and min(n, MANY_PIECES) or nil
+    if is_long or piece_counts[route] then
+        piece_counts[route] = is_long and min(n, MANY_PIECES) or nil
     end
-    -- The host takes many or long pieces from where they are, without a string of all.
+    -- The host reads many or long pieces from the table, without one string of all of them.
     if is_long or response.has_fragments then
         return response, n
     elseif n == 2 then
@@ -252,9 +259,9 @@ local function rest(response, route)
 end
 
 return {
-    changes_head = changes_head,
+    check_head_is_open = check_head_is_open,
     methods = response_methods,
-    response_of = response_of,
-    rest = rest,
+    new_response = new_response,
     send = send,
+    take_rest = take_rest,
 }

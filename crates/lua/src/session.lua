@@ -1,6 +1,6 @@
--- Sessions of visitors: a signed cookie with an ID, and a hash in the store with the values. The
--- chunk gets the host's functions, the table of the site, and the methods of requests and
--- responses.
+-- `pinion.session`: a signed cookie with an ID, and a hash in the store with the values. The chunk
+-- gets the functions of the host, the table `pinion`, and the methods of requests and responses. It
+-- returns the methods of sessions and the function for the sessions of pages.
 
 local host, pinion, request_methods, response_methods = ...
 
@@ -26,10 +26,10 @@ local KEY_MIN_BYTES = host.SESSION_KEY_MIN_BYTES
 local ID_BYTES, ID_CHARS, NONCE_BYTES, NONCE_CHARS = 32, 43, 16, 22
 -- The keys of sessions in the store, and the field with the time at which a session began. Names
 -- of values cannot begin with a colon.
-local PREFIX, BORN = "session:", ":born"
--- The share of its time after which a session that is only read gets all of its time again.
-local RENEWED_AFTER = 0.1
--- The keys of tables that scripts see, for what they do not.
+local KEY_PREFIX, BEGAN_FIELD = "session:", ":born"
+-- A session that is only read is renewed after this share of its lifetime.
+local RENEWAL_SHARE = 0.1
+-- Keys of data that scripts do not see, in tables that they see.
 local SESSIONS, STATE = {}, {}
 
 local HAS_ENDED = "the session has ended: another request has destroyed it or given it another ID"
@@ -51,10 +51,10 @@ local function token_signature(state, nonce)
     return base64url(hmac(state.key, text))
 end
 
--- Calls a function of the store. Its errors have the place where the script is.
-local function stored(level, work, ...)
-    local is_well, result = pcall(work, ...)
-    if not is_well then
+-- Calls a function of the store. Its errors have the position of the script.
+local function call_store(level, work, ...)
+    local ok, result = pcall(work, ...)
+    if not ok then
         error(type(result) == "string" and gsub(result, "^pinion:%d+: ", "") or result, level + 1)
     end
     return result
@@ -89,7 +89,8 @@ local function head_is_open(state)
     return response.n and not response.has_begun
 end
 
--- Sets the cookie, in the place of one that this request has set before; without an ID deletes it.
+-- Sets the cookie, and replaces one that this request has set before. Deletes the cookie if the
+-- session has no ID.
 local function send_cookie(state, level)
     local id = state.id
     local value = id and id .. "." .. cookie_signature(state, id)
@@ -103,10 +104,10 @@ local function send_cookie(state, level)
     end
 end
 
--- Notes when the session began, and how many seconds it has if it is not used from now on.
-local function set_birth(state, born, now)
-    local left = state.age_seconds - (now - born)
-    state.born, state.lifetime = born, left < state.idle_seconds and left or state.idle_seconds
+-- Stores when the session began, and its remaining lifetime in seconds if it is not used again.
+local function set_lifetime(state, began, now)
+    local left = state.age_seconds - (now - began)
+    state.began, state.lifetime = began, left < state.idle_seconds and left or state.idle_seconds
 end
 
 -- Reads the session, when it is first needed. Returns its values; nil if there is no session.
@@ -119,36 +120,36 @@ local function load(state, level)
         state.is_loaded = true
         return nil
     end
-    local key = PREFIX .. id
-    local replies = stored(level + 1, multi, function(tx)
+    local key = KEY_PREFIX .. id
+    local replies = call_store(level + 1, multi, function(tx)
         tx.call("HGETALL", key)
         tx.call("TTL", key)
     end)
     if state.is_loaded then
-        -- Another coroutine of the request has read it in the meantime.
+        -- Another coroutine of the request has read the session in the meantime.
         return state.values
     end
     state.is_loaded = true
     local values, seconds_left = replies[1], replies[2]
-    local born, now = tonumber(values[BORN]), unix_seconds()
-    if not born then
+    local began, now = tonumber(values[BEGAN_FIELD]), unix_seconds()
+    if not began then
         return nil
-    elseif now - born >= state.age_seconds then
-        stored(level + 1, call, "DEL", key)
+    elseif now - began >= state.age_seconds then
+        call_store(level + 1, call, "DEL", key)
         return nil
     end
-    values[BORN] = nil
+    values[BEGAN_FIELD] = nil
     state.id, state.values = id, values
-    set_birth(state, born, now)
-    if seconds_left < state.lifetime * (1 - RENEWED_AFTER) and head_is_open(state) then
-        stored(level + 1, call, "EXPIRE", key, state.lifetime)
+    set_lifetime(state, began, now)
+    if seconds_left < state.lifetime * (1 - RENEWAL_SHARE) and head_is_open(state) then
+        call_store(level + 1, call, "EXPIRE", key, state.lifetime)
         send_cookie(state, level + 1)
     end
     return values
 end
 
--- Writes a value, or none without a name, and begins the session if there is none. Returns true,
--- or nil and why.
+-- Writes a value if there is a name, and begins the session if there is none. Returns true; nil and
+-- the reason if the session has ended.
 local function write(state, level, name, value)
     if state.has_ended then
         return nil, HAS_ENDED
@@ -161,29 +162,29 @@ local function write(state, level, name, value)
         end
         local now = unix_seconds()
         id = base64url(random(ID_BYTES))
-        set_birth(state, now, now)
+        set_lifetime(state, now, now)
     end
-    local key = PREFIX .. id
-    local replies = stored(level + 1, multi, function(tx)
+    local key = KEY_PREFIX .. id
+    local replies = call_store(level + 1, multi, function(tx)
         if is_new then
-            tx.call("HSET", key, BORN, state.born)
+            tx.call("HSET", key, BEGAN_FIELD, state.began)
         end
         if name and value then
             tx.call("HSET", key, name, value)
         elseif name then
             tx.call("HDEL", key, name)
         end
-        -- Without a cookie that lives longer, the session need not.
+        -- The lifetime is extended only together with that of the cookie.
         if is_open then
             tx.call("EXPIRE", key, state.lifetime)
         else
             tx.call("EXPIRE", key, state.lifetime, "NX")
         end
-        tx.call("HGET", key, BORN)
+        tx.call("HGET", key, BEGAN_FIELD)
     end)
     if type(replies[#replies]) ~= "string" then
-        -- The value was written beside the session, which has gone.
-        stored(level + 1, call, "DEL", key)
+        -- The session was deleted meanwhile, so the command has made a hash with the value alone.
+        call_store(level + 1, call, "DEL", key)
         state.id, state.values, state.has_ended = nil, nil, true
         return nil, HAS_ENDED
     end
@@ -199,8 +200,8 @@ local function write(state, level, name, value)
     return true
 end
 
--- Returns the text of a value; nil and nothing deletes one.
-local function text_of(value, at, called, level)
+-- Returns the text of a value; nil for nil, which deletes the value.
+local function text_of(value, position, called, level)
     local kind = type(value)
     if kind == "number" then
         if value ~= value or value == huge or value == -huge then
@@ -209,7 +210,7 @@ local function text_of(value, at, called, level)
         local text = tostring(value)
         return tonumber(text) == value and text or format("%.17g", value)
     elseif kind ~= "string" and value ~= nil then
-        bad_argument(at, called, "string, number or nil", value, level + 1)
+        bad_argument(position, called, "string, number or nil", value, level + 1)
     end
     return value
 end
@@ -222,8 +223,8 @@ local function check_name(name, called, level)
     end
 end
 
--- Returns why the session has no room for a value; nil if it has.
-local function excess(values, name, value)
+-- Returns the limit that a value would exceed; nil if the session has room for it.
+local function exceeded_limit(values, name, value)
     if #name > NAME_MAX_BYTES then
         return "the name of a value of a session has at most " .. NAME_MAX_BYTES .. " bytes, not "
             .. #name
@@ -247,7 +248,7 @@ end
 local function set(session, level, name, value)
     local state = rawget(session, STATE)
     local values = load(state, level + 1)
-    local why = value and excess(values, name, value)
+    local why = value and exceeded_limit(values, name, value)
     if why then
         return nil, why
     elseif not value and not (values and values[name]) then
@@ -286,7 +287,7 @@ function session_methods.get(session, name)
     return values and values[name]
 end
 
--- Writes a value; nil deletes it. Returns true, or nil and why.
+-- Writes a value; nil deletes it. Returns true; nil and the reason if it was not written.
 function session_methods.set(session, name, value)
     check_object(session, Session, "session:set(name, value)", 2)
     check_name(name, "session:set", 2)
@@ -294,23 +295,23 @@ function session_methods.set(session, name, value)
     return is_written, why
 end
 
--- Gives the session another ID, so that those who know the old one have none. Returns true, or nil
--- and why.
+-- Gives the session another ID, so that the old one is worthless. Returns true; nil and the reason
+-- if the session has ended.
 function session_methods.rotate(session)
     check_object(session, Session, "session:rotate()", 2)
     local state = rawget(session, STATE)
     if not load(state, 2) then
-        -- One that begins has an ID of its own.
+        -- A session that begins later gets a new ID.
         return true
     elseif not head_is_open(state) then
         error(HEAD_IS_SENT, 2)
     end
     local id = base64url(random(ID_BYTES))
-    local is_well, why = pcall(multi, function(tx)
-        tx.call("RENAME", PREFIX .. state.id, PREFIX .. id)
-        tx.call("EXPIRE", PREFIX .. id, state.lifetime)
+    local ok, why = pcall(multi, function(tx)
+        tx.call("RENAME", KEY_PREFIX .. state.id, KEY_PREFIX .. id)
+        tx.call("EXPIRE", KEY_PREFIX .. id, state.lifetime)
     end)
-    if is_well then
+    if ok then
         state.id = id
         send_cookie(state, 2)
         return true
@@ -327,17 +328,17 @@ function session_methods.destroy(session)
     local state = rawget(session, STATE)
     local id = state.id or not state.is_loaded and cookie_id(state)
     if id then
-        stored(2, call, "DEL", PREFIX .. id)
+        call_store(2, call, "DEL", KEY_PREFIX .. id)
     end
     state.is_loaded, state.id, state.values = true, nil, nil
-    -- Without its values the cookie is worthless, wherever the head is.
+    -- If the head has been sent, the cookie stays, but it is worthless without the values.
     if head_is_open(state) and (id or state.request.cookies[state.name]) then
         send_cookie(state, 2)
     end
 end
 
--- Returns a token for a form, another one each time, so that the length of a compressed page says
--- nothing about it. Begins the session if there is none.
+-- Returns a token for a form. Each call returns another one, so that the length of a compressed
+-- page reveals nothing about it. Begins the session if there is none.
 function session_methods.csrf(session)
     check_object(session, Session, "session:csrf()", 2)
     local state = rawget(session, STATE)
@@ -351,7 +352,7 @@ function session_methods.csrf(session)
     return nonce .. token_signature(state, nonce)
 end
 
--- Returns whether a client has sent a token of its own session.
+-- Returns whether a token belongs to this session.
 function session_methods.check_csrf(session, token)
     check_object(session, Session, "session:check_csrf(token)", 2)
     local state = rawget(session, STATE)
@@ -390,19 +391,19 @@ local function check_options(options, level)
     end
 end
 
--- The key of the site, which is derived when it is first needed.
-local own_key
+-- The session key of the site, which is derived when it is first needed.
+local default_key
 
 local function new_session(request, response, options)
-    if not options.key and not own_key then
-        own_key = site_key("session")
+    if not options.key and not default_key then
+        default_key = site_key("session")
     end
     return setmetatable({
         [STATE] = {
             request = request,
             response = response,
             name = options.name or "session",
-            key = options.key or own_key,
+            key = options.key or default_key,
             idle_seconds = options.seconds or IDLE_SECONDS,
             age_seconds = options.max_seconds or AGE_SECONDS,
             is_secure = options.secure or options.secure == nil and request.tls == true,
@@ -420,8 +421,8 @@ local function is_response(value)
     return type(class) == "table" and rawget(class, "__index") == response_methods
 end
 
--- The session of a request: the same one, however often it is asked for.
-local function session_of(request, response, options)
+-- Returns the session of a request, always the same one for a name.
+local function request_session(request, response, options)
     local sessions = rawget(request, SESSIONS)
     if not sessions then
         sessions = {}
@@ -447,13 +448,13 @@ function pinion.session(request, response, options)
     if options then
         check_options(options, 2)
     end
-    local session = session_of(request, response, options or {})
+    local session = request_session(request, response, options or {})
     return session
 end
 
--- What pages have as `session`: that of a middleware, or one with the usual options.
-local function of_page(request, response)
-    return session_of(request, response, {})
+-- Returns the `session` of a page: that of a middleware, or one with the default options.
+local function page_session(request, response)
+    return request_session(request, response, {})
 end
 
-return session_methods, of_page
+return session_methods, page_session

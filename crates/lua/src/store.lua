@@ -1,5 +1,6 @@
--- The store of the server. The chunk gets the host's functions, the table of the site and what
--- waits.
+-- `pinion.store`: the functions of the key-value store. The chunk gets the functions of the host,
+-- the table `pinion` and the function that waits. It returns the functions that keep fragments of
+-- pages.
 
 local host, pinion, wait = ...
 
@@ -13,8 +14,9 @@ local store_forget, store_is_current, store_record, store_recorded =
 local store_begin, store_call, store_pack, store_reply =
     host.store_begin, host.store_call, host.store_pack, host.store_reply
 
--- What a command has brought, or its error where the script has called it. A job brings it later.
-local function replied(value, why, job)
+-- Returns the reply of a command, or raises its error at the line of the script. Waits if another
+-- worker executes the command, as a job.
+local function await_reply(value, why, job)
     if job then
         why = store_begin(job, isyieldable())
         while job and not why do
@@ -28,8 +30,8 @@ local function replied(value, why, job)
     return value
 end
 
--- What is said of a name that is no command for scripts.
-local function unknown(name)
+-- Returns the message for a name that is no command for scripts.
+local function unknown_command(name)
     local text = tostring(name)
     if text ~= lower(text) and host.store_has(lower(text)) then
         return "has no function \"" .. text .. "\"; write it in lower case"
@@ -40,13 +42,13 @@ end
 
 local store = { null = pinion.json.null }
 pinion.store = setmetatable(store, {
-    -- The function of a command is made when a script first asks for it.
+    -- The function of a command is made when a script first uses it.
     __index = function(_, name)
         if type(name) ~= "string" or not host.store_has(name) then
-            error("pinion.store " .. unknown(name), 2)
+            error("pinion.store " .. unknown_command(name), 2)
         end
         local function command(...)
-            return replied(store_call(name, ...))
+            return await_reply(store_call(name, ...))
         end
         store[name] = command
         return command
@@ -54,10 +56,11 @@ pinion.store = setmetatable(store, {
 })
 
 function store.call(name, ...)
-    return replied(store_call(name, ...))
+    return await_reply(store_call(name, ...))
 end
 
--- Executes at once what the function has called of its argument; nothing if it raises an error.
+-- Executes the commands that the function calls on its argument as one transaction; none of them if
+-- it raises an error.
 function store.multi(work)
     if type(work) ~= "function" then
         bad_argument(1, "pinion.store.multi", "function(tx)", work, 2)
@@ -77,7 +80,7 @@ function store.multi(work)
     setmetatable(transaction, {
         __index = function(_, name)
             if type(name) ~= "string" or not host.store_has(name) then
-                error("a transaction " .. unknown(name), 2)
+                error("a transaction " .. unknown_command(name), 2)
             end
             local function command(...)
                 add(name, ...)
@@ -91,19 +94,20 @@ function store.multi(work)
     end
     work(transaction)
     is_over = true
-    return replied(host.store_run(queue))
+    return await_reply(host.store_run(queue))
 end
 
--- Makes two functions for values that are kept until what they were made of changes in the store:
--- one that returns the value of a name in a table, as long as it is current, and one that makes it.
-local function keeper()
-    local entries, names, next_place = {}, {}, 1
+-- Makes a cache of values that are current until keys change that were read from the store while
+-- they were made. Returns three functions: one that returns the current entry of a name, one that
+-- makes the value of a name, and one that removes all entries.
+local function store_cache()
+    local entries, names, next_index = {}, {}, 1
 
     local function forget(name)
         local entry = entries[name]
         if entry then
             store_forget(entry.reads)
-            entries[name], names[entry.place] = nil, nil
+            entries[name], names[entry.index] = nil, nil
         end
     end
 
@@ -119,12 +123,12 @@ local function keeper()
         if why then
             error(why, 3)
         elseif not begins then
-            -- Within another one, which changes if this one does.
+            -- The value is a part of another one, which records the keys of both.
             return produce()
         end
-        local is_well, value = pcall(produce)
+        local ok, value = pcall(produce)
         local reads = store_recorded()
-        if not is_well then
+        if not ok then
             if reads then
                 store_forget(reads)
             end
@@ -132,14 +136,14 @@ local function keeper()
         end
         forget(name)
         if reads then
-            -- The oldest goes.
-            local old = names[next_place]
+            -- The oldest value makes room.
+            local old = names[next_index]
             if old ~= nil then
                 forget(old)
             end
-            names[next_place] = name
-            entries[name] = { value = value, reads = reads, place = next_place }
-            next_place = next_place % KEPT_MAX + 1
+            names[next_index] = name
+            entries[name] = { value = value, reads = reads, index = next_index }
+            next_index = next_index % KEPT_MAX + 1
         end
         return value
     end
@@ -153,9 +157,9 @@ local function keeper()
     return current, make, forget_all
 end
 
-local current_value, make_value, forget_values = keeper()
+local current_value, make_value, forget_values = store_cache()
 
--- What the function returns, until something changes that it has read from the store.
+-- Returns the result of the function, which is kept until keys change that the function has read.
 function store.cached(name, produce)
     if type(name) ~= "string" then
         bad_argument(1, "pinion.store.cached", "string", name, 2)
@@ -169,7 +173,7 @@ function store.cached(name, produce)
     return (make_value(name, produce))
 end
 
-local current_fragment, make_fragment, forget_fragments = keeper()
+local current_fragment, make_fragment, forget_fragments = store_cache()
 
 host.on_shortage(function()
     forget_values()

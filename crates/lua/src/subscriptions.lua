@@ -1,5 +1,6 @@
--- What waits until something happens: a message, or the end of the server or of the script. The
--- chunk gets the host's functions, the table of the site and what waits.
+-- Functions that wait for an event: a message, or the end of the server or of the script. The chunk
+-- gets the functions of the host, the table `pinion` and the function that waits. It returns the
+-- methods of subscriptions.
 
 local host, pinion, wait = ...
 
@@ -14,12 +15,13 @@ local function check_seconds(seconds, name)
     end
 end
 
--- "stopping" when the server stops, "reloaded" when another script answers by now, nil before.
+-- Returns "stopping" while the server stops, "reloaded" if the script was replaced; otherwise nil.
 function pinion.ending()
     return host.ending()
 end
 
--- True after so many seconds; nil and why as soon as the server stops or the script is replaced.
+-- Returns true after so many seconds; nil and the reason as soon as the server stops or the script
+-- is replaced.
 function pinion.wait(seconds)
     check_seconds(seconds, "pinion.wait")
     local until_ms = host.now_ms() + seconds * 1000
@@ -39,7 +41,7 @@ end
 local subscription_methods = {}
 local Subscription = { __index = subscription_methods, __name = "subscription" }
 
--- The messages of a channel from now on, for the handler that asks for them.
+-- Subscribes the calling handler to the messages that a channel gets from now on.
 function pinion.subscribe(channel)
     if type(channel) ~= "string" then
         bad_argument(1, "pinion.subscribe", "string", channel, 2)
@@ -51,8 +53,8 @@ function pinion.subscribe(channel)
     return setmetatable({ number }, Subscription)
 end
 
--- The next message, as soon as there is one, and how many were lost before it; nil and why when
--- there is none in so many seconds, or when the server stops or the script is replaced.
+-- Waits for the next message. Returns it, and the number of messages that were lost before it; nil
+-- and the reason after so many seconds, or when the server stops or the script is replaced.
 function subscription_methods.wait(subscription, seconds)
     check_object(subscription, Subscription, "subscription:wait(seconds)", 2)
     check_seconds(seconds, "subscription:wait")
@@ -76,7 +78,7 @@ function subscription_methods.wait(subscription, seconds)
     end
 end
 
--- No message comes any more.
+-- Ends the subscription.
 function subscription_methods.close(subscription)
     check_object(subscription, Subscription, "subscription:close()", 2)
     host.unsubscribe(subscription[1])

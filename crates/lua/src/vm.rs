@@ -99,7 +99,7 @@ pub(crate) struct Vm {
     is_program: bool,
     lua: Lua,
     /// The body of the coroutines that respond to requests.
-    strand: Function,
+    request_loop: Function,
     idle: RefCell<Vec<Coroutine>>,
     host: Rc<Host>,
     /// The steps that the functions that search strings have left.
@@ -197,7 +197,7 @@ impl Vm {
             .arguments()
             .map(|arguments| command_line_script::extras(&lua, program.name(), arguments));
         let extras = extras.transpose().map_err(trouble)?;
-        let (strand, parts) =
+        let (request_loop, parts) =
             host_functions::install(&lua, &host, extras.as_ref()).map_err(trouble)?;
         require::install(&lua, program).map_err(trouble)?;
         let maker = if program.pages().is_empty() {
@@ -216,7 +216,7 @@ impl Vm {
             is_ended,
             is_program: program.arguments().is_some(),
             lua,
-            strand,
+            request_loop,
             idle,
             host,
             steps,
@@ -351,7 +351,7 @@ impl Vm {
                 return Ok(coroutine);
             }
         }
-        self.host.coroutine(&self.lua, self.strand.clone())
+        self.host.coroutine(&self.lua, self.request_loop.clone())
     }
 
     /// Adds a coroutine whose request has ended to the idle ones.

@@ -14,6 +14,8 @@ pub(crate) struct Source {
     tests: Vec<Range<usize>>,
 }
 
+const TEST_ATTRIBUTE: &str = "#[cfg(test)]";
+
 /// A function with a body.
 pub(crate) struct Function<'a> {
     pub(crate) name: &'a str,
@@ -101,8 +103,20 @@ impl Source {
         None
     }
 
+    /// Returns the number of lines of test modules, with their attribute.
+    pub(crate) fn test_lines(&self) -> usize {
+        let lines = |range: &Range<usize>| {
+            self.line(range.end - 1) - self.line(self.test_attribute(range)) + 1
+        };
+        self.tests.iter().map(lines).sum()
+    }
+
+    fn test_attribute(&self, tests: &Range<usize>) -> usize {
+        self.code[..tests.start].rfind(TEST_ATTRIBUTE).unwrap_or(tests.start)
+    }
+
     fn test_modules(&self) -> Vec<Range<usize>> {
-        let marks = self.code.match_indices("#[cfg(test)]");
+        let marks = self.code.match_indices(TEST_ATTRIBUTE);
         marks.filter_map(|(at, mark)| self.body(at + mark.len())).collect()
     }
 }

@@ -8,7 +8,8 @@
 //! | `escape_free_text` | whether a text needs no escaping, for LuaJIT's compiler |
 //! | `test_site` | a site whose pages are requested without a server, for tests |
 //!
-//! `pages.lua` holds the functions that pages may call.
+//! `pages.lua` makes the handlers of pages. `escapers.lua`, `page_output.lua` and `page_values.lua`
+//! hold the functions that pages call.
 
 mod encrypted_link;
 mod escape;
@@ -89,13 +90,20 @@ pub(crate) struct Maker {
     environment: Table,
 }
 
+/// The parts of `pages.lua` in files of their own, by the names that it calls them.
+const PAGE_PARTS: [(&str, &str); 3] = [
+    ("page_escapers", include_str!("escapers.lua")),
+    ("page_output", include_str!("page_output.lua")),
+    ("page_values", include_str!("page_values.lua")),
+];
+
 /// Prepares a VM for pages before its main script has run, so that the script can break nothing.
 ///
 /// # Errors
 /// Fails when memory runs out.
 pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Result<Maker> {
     let host = lua.create_table()?;
-    host.raw_set("ANSWER_BUFFER_BYTES", RESPONSE_BUFFER_BYTES)?;
+    host.raw_set("RESPONSE_BUFFER_BYTES", RESPONSE_BUFFER_BYTES)?;
     host.raw_set("PAGE_PIECES", PAGE_PIECES)?;
     host.raw_set("ESCAPED_MAX", ESCAPED_MAX)?;
     host.raw_set("ESCAPED_MAX_BYTES", ESCAPED_MAX_BYTES)?;
@@ -126,6 +134,9 @@ pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Resul
     host.raw_set("to_url", lua.create_function(url)?)?;
     let open = move |lua: &Lua, query| encrypted_link::open_query(lua, key.as_ref(), query);
     host.raw_set("open_query", lua.create_function(open)?)?;
+    for (name, source) in PAGE_PARTS {
+        host.raw_set(name, lua.load(source).set_name("=pinion").into_function()?)?;
+    }
     let chunk = lua.load(include_str!("pages.lua")).set_name("=pinion");
     let (make, environment) = chunk.call((host, prelude))?;
     Ok(Maker { make, environment })
@@ -134,7 +145,7 @@ pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Resul
 /// A function that escapes bytes; it returns `None` where nothing had to change.
 type Escape = fn(&[u8]) -> BoundedResult<Option<Vec<u8>>>;
 
-/// Returns the function that escapes for a context; contexts without one are in `pages.lua`.
+/// Returns the function that escapes for a context; contexts without one are in `escapers.lua`.
 fn escaper(context: Context) -> Option<Escape> {
     Some(match context {
         Context::Text => escape::html,

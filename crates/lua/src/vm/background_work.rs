@@ -84,8 +84,8 @@ impl Host {
         message: Option<Arc<ChannelMessage>>,
     ) -> Result<Outcome<TaskId>> {
         let origin = FunctionOrigin::of(&work);
-        let work = match &*self.beside.borrow() {
-            Some(beside) => beside.call(work)?,
+        let work = match &*self.background_task.borrow() {
+            Some(background_task) => background_task.call(work)?,
             None => work,
         };
         let coroutine = self.coroutine(lua, work)?;
@@ -156,7 +156,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     };
     table.raw_set("watch", lua.create_function(watch)?)?;
     let chunk = lua.load(include_str!("../background_work.lua")).set_name("=pinion");
-    table.raw_set("work", chunk.into_function()?)?;
+    table.raw_set("background_work", chunk.into_function()?)?;
     schedules(lua, host, table)
 }
 

@@ -205,7 +205,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let next = move |lua: &Lua, number: u64| of.next_message(lua, number);
     table.raw_set("next_message", lua.create_function(next)?)?;
     let chunk = lua.load(include_str!("../subscriptions.lua")).set_name("=pinion");
-    table.raw_set("waiting", chunk.into_function()?)
+    table.raw_set("subscriptions", chunk.into_function()?)
 }
 
 #[cfg(test)]

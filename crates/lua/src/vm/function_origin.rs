@@ -69,7 +69,7 @@ pub(crate) type Handlers = HashMap<HandlerId, Vec<FunctionOrigin>>;
 /// Adds the function that records the positions of handlers to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
-    let begins = move |_: &Lua, (key, handler, around): (Value, Function, Option<Table>)| {
+    let set_origin = move |_: &Lua, (key, handler, around): (Value, Function, Option<Table>)| {
         let around = around.map(|around| around.sequence_values().collect::<Result<Vec<_>>>());
         let around = around.transpose()?.unwrap_or_default();
         if let Some(key) = begun(&key) {
@@ -78,19 +78,19 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         }
         Ok(())
     };
-    table.raw_set("begins", lua.create_function(begins)?)?;
+    table.raw_set("set_origin", lua.create_function(set_origin)?)?;
     let prefix = |origin: &FunctionOrigin| format!("{}: ", origin.place());
-    let place = move |_: &Lua, function: Function| {
+    let source_position = move |_: &Lua, function: Function| {
         Ok(FunctionOrigin::of(&function).as_ref().map(prefix).unwrap_or_default())
     };
-    table.raw_set("place", lua.create_function(place)?)?;
+    table.raw_set("source_position", lua.create_function(source_position)?)?;
     let of = Rc::clone(host);
-    let route_place = move |_: &Lua, key: Value| {
+    let route_position = move |_: &Lua, key: Value| {
         let handlers = of.handlers.borrow();
         let origins = begun(&key).and_then(|begun| handlers.get(&begun));
         Ok(origins.and_then(|origins| origins.first()).map(prefix).unwrap_or_default())
     };
-    table.raw_set("route_place", lua.create_function(route_place)?)
+    table.raw_set("route_position", lua.create_function(route_position)?)
 }
 
 /// Adds the function that records the event that a page waits for to the table that the prelude

@@ -53,10 +53,10 @@ pub(crate) struct Host {
     pub(crate) processes: RefCell<TaskOwned<RunId, Rc<str>>>,
     /// The store of the server.
     pub(crate) store: ScriptStore,
-    /// The function that wraps bodies of coroutines, where variables can be closed (Lua 5.4).
-    closing: RefCell<Option<Function>>,
+    /// The function that makes coroutines close their variables before they end (Lua 5.4).
+    with_closed_variables: RefCell<Option<Function>>,
     /// The function that wraps background work.
-    pub(super) beside: RefCell<Option<Function>>,
+    pub(super) background_task: RefCell<Option<Function>>,
     /// The names of the script's files, for log messages.
     pub(super) sources: RefCell<Arc<Sources>>,
     /// Likely mistakes of the main script, each with its position.
@@ -116,8 +116,8 @@ impl Host {
             fetches: RefCell::default(),
             processes: RefCell::default(),
             store: ScriptStore::default(),
-            closing: RefCell::default(),
-            beside: RefCell::default(),
+            with_closed_variables: RefCell::default(),
+            background_task: RefCell::default(),
             sources: RefCell::default(),
             warnings: RefCell::default(),
             has_started: Cell::default(),
@@ -140,8 +140,8 @@ impl Host {
     /// # Errors
     /// Fails when memory runs out.
     pub(crate) fn coroutine(&self, lua: &Lua, body: Function) -> Result<Coroutine> {
-        let body = match &*self.closing.borrow() {
-            Some(closing) => closing.call(body)?,
+        let body = match &*self.with_closed_variables.borrow() {
+            Some(with_closed_variables) => with_closed_variables.call(body)?,
             None => body,
         };
         lua.create_thread(body)
@@ -228,6 +228,13 @@ fn new_table(lua: &Lua) -> Result<Function> {
     Ok(new_table)
 }
 
+/// The parts of `prelude.lua` in files of their own, by the names that it calls them.
+const PRELUDE_PARTS: [(&str, &str); 3] = [
+    ("coroutines", include_str!("../coroutines.lua")),
+    ("responses", include_str!("../responses.lua")),
+    ("routes", include_str!("../routes.lua")),
+];
+
 /// Installs the runtime in a VM: the body of the coroutines that respond to requests, and the
 /// functions that other parts written in Lua need.
 pub(super) fn install(
@@ -240,7 +247,7 @@ pub(super) fn install(
     let table = lua.create_table()?;
     table.raw_set("WAIT", mark(&WAIT))?;
     table.raw_set("DONE", mark(&DONE))?;
-    table.raw_set("ANSWER_BUFFER_BYTES", RESPONSE_BUFFER_BYTES)?;
+    table.raw_set("RESPONSE_BUFFER_BYTES", RESPONSE_BUFFER_BYTES)?;
     table.raw_set("STAMP_FIRST", STAMPS.start)?;
     table.raw_set("STAMPS", STAMPS.len())?;
     table.raw_set("FEW_PIECES", FEW_PIECES)?;
@@ -276,7 +283,7 @@ pub(super) fn install(
     let charge = lua.create_function(|lua, bytes: f64| sandbox::charge(lua, bytes as usize))?;
     table.raw_set("charge", charge)?;
     let of = Rc::clone(host);
-    table.raw_set("threw", lua.named_registry_value::<Function>(sandbox::THROWN)?)?;
+    table.raw_set("record_thrown", lua.named_registry_value::<Function>(sandbox::THROWN)?)?;
     table.raw_set(
         "log",
         lua.create_function(move |_, text: LuaString| {
@@ -285,16 +292,17 @@ pub(super) fn install(
             Ok(())
         })?,
     )?;
-    let responses = lua.load(include_str!("../responses.lua")).set_name("=pinion");
-    table.raw_set("answers", responses.into_function()?)?;
+    for (name, source) in PRELUDE_PARTS {
+        table.raw_set(name, lua.load(source).set_name("=pinion").into_function()?)?;
+    }
     let prelude = lua.load(include_str!("../prelude.lua")).set_name("=pinion");
-    let (strand, parts): (Function, Table) = prelude.call(&table)?;
-    host.closing.replace(parts.raw_get("closing")?);
-    host.beside.replace(parts.raw_get("beside")?);
+    let (request_loop, parts): (Function, Table) = prelude.call(&table)?;
+    host.with_closed_variables.replace(parts.raw_get("with_closed_variables")?);
+    host.background_task.replace(parts.raw_get("background_task")?);
     #[cfg(test)]
     lua.set_named_registry_value("pinion.classes", parts.raw_get::<Table>("classes")?)?;
     parts.raw_set("host", table)?;
-    Ok((strand, parts))
+    Ok((request_loop, parts))
 }
 
 /// Returns the library functions that need only their arguments, the time and the keys of the site.
