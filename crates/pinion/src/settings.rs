@@ -18,6 +18,7 @@ mod releases;
 mod script_access;
 mod sendfile_folder;
 mod serve;
+mod site;
 mod site_access;
 mod store;
 mod supervised_program;
@@ -53,9 +54,9 @@ pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
 pub(crate) use sendfile_folder::SentFolder;
 pub(crate) use serve::{
-    ControlSetting, Dummy, HealthCheck, Io, LogFormat, LogTarget, MemoryMode, Serve, ServedContent,
-    SiteSettings,
+    ControlSetting, Dummy, HealthCheck, Io, LogFormat, LogTarget, Serve, ServedContent,
 };
+pub(crate) use site::{MemoryMode, SiteSettings};
 pub(crate) use site_access::{AccessTable, SiteAccess, access_faults, access_tables_faults};
 pub(crate) use supervised_program::{
     ProgramFault, check_program_files, default_variables, supervised_program,
