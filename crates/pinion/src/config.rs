@@ -5,6 +5,7 @@
 //! | [`fault`] | a fault, with file, line and column |
 //! | [`syntax_errors`] | errors of the TOML parser → the right form to write; pure |
 //! | [`tables`] | text → tables of texts, each checked by its row of the directive table; pure |
+//! | [`unknown_names`] | messages about tables and keys that do not exist; pure |
 //! | [`table_conflicts`] | contradictions between tables; pure |
 //! | [`mount_checks`] | the mounts of a site, each alone and all together |
 //! | [`server_plan_builder`] | file and flags → a [`ServerPlan`](crate::plan::ServerPlan) |
@@ -29,6 +30,7 @@ mod server_plan_builder;
 mod syntax_errors;
 mod table_conflicts;
 mod tables;
+mod unknown_names;
 
 pub(crate) use access_log_conflicts::real_path;
 pub(crate) use fault::{ConfigFault, TextPlace};
