@@ -26,7 +26,7 @@ mod why;
 
 use crate::cidr_network::Network;
 use crate::control::protocol::ServerCommand;
-use crate::directive_value_parsers;
+use crate::directive_value_parsers::{self, http_values};
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive};
 use crate::failure::Failure;
@@ -316,7 +316,7 @@ fn choice(low: &Low, name: &'static str) -> Result<&'static str, Failure> {
 }
 
 fn field_value(low: &Low, name: &'static str) -> Result<Option<String>, Failure> {
-    single(low, name, directive_value_parsers::field_value)
+    single(low, name, http_values::field_value)
 }
 
 /// Returns the one value of a flag: the written one, or else the row's default.

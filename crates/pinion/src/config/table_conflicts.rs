@@ -2,7 +2,7 @@
 
 use super::fault::{ConfigFault, TextPlace};
 use super::tables::{TableSection, Tables};
-use crate::directive_value_parsers;
+use crate::directive_value_parsers::http_values;
 use crate::directives::config_file_tables::Table;
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive};
@@ -158,7 +158,7 @@ fn hosts(sites: &[TableSection], file: &Path, faults: &mut Vec<ConfigFault>) {
     for (number, site) in sites.iter().enumerate() {
         let values = site.low.values("hosts").filter_map(|text| text.to_str());
         for (text, place) in values.zip(site.places_of("hosts")) {
-            let Ok(pattern) = directive_value_parsers::host(text) else { continue };
+            let Ok(pattern) = http_values::host(text) else { continue };
             match known.get(&pattern) {
                 Some((_, of)) if *of == number => {
                     let message =
@@ -223,7 +223,7 @@ fn listener(section: &TableSection, file: &Path, faults: &mut Vec<ConfigFault>) 
         faults.push(ConfigFault::at(file, place, message));
     }
     let text = section.low.values("protocols").next().and_then(|text| text.to_str());
-    let spoken = text.and_then(|text| directive_value_parsers::protocols(text).ok());
+    let spoken = text.and_then(|text| http_values::protocols(text).ok());
     let silent = kinds.iter().find_map(|kind| spoken?.silent_at(*kind));
     if let Some(why) = silent {
         let place = section.place_of("protocols");

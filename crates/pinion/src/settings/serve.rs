@@ -7,7 +7,7 @@ use super::{
     Listen, ListenKind, SiteSettings, TlsSettings, choice, field_value, listeners_and_tls,
     networks, number, optional, path, path_or_stdout, row, single,
 };
-use crate::directive_value_parsers;
+use crate::directive_value_parsers::{self, http_values};
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Directive, DirectiveLevel};
 use crate::failure::Failure;
@@ -263,13 +263,12 @@ impl fmt::Display for LogTarget {
 }
 
 fn health_check(low: &Low) -> Result<Option<HealthCheck>, Failure> {
-    let path = single(low, "health", directive_value_parsers::url_path)?;
+    let path = single(low, "health", http_values::url_path)?;
     Ok(path.map(|path| HealthCheck { path, is_logged: !low.given("no-health-log") }))
 }
 
 fn client_field(low: &Low) -> Result<ClientField, Failure> {
-    let name =
-        single(low, "client-ip-header", directive_value_parsers::field_name)?.unwrap_or_default();
+    let name = single(low, "client-ip-header", http_values::field_name)?.unwrap_or_default();
     Ok(ClientField::named(name.as_bytes()))
 }
 

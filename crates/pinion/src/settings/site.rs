@@ -8,7 +8,7 @@ use super::{
     PhpSettings, ScriptAccess, SiteAccess, choice, live_folders, mount, number, path_or_stdout,
     read, row,
 };
-use crate::directive_value_parsers;
+use crate::directive_value_parsers::{http_values, lua_names, mount_values};
 use crate::directives::config_file_tables::Table;
 use crate::failure::Failure;
 use crate::raw_settings::Low;
@@ -75,7 +75,7 @@ impl SiteSettings {
     pub(crate) fn from_low(low: &Low) -> Result<Self, Failure> {
         let mut hosts = Vec::new();
         for text in low.values("hosts") {
-            hosts.push(read(row("hosts"), text, directive_value_parsers::host)?);
+            hosts.push(read(row("hosts"), text, http_values::host)?);
         }
         let names = hosts.iter().map(HostPattern::to_string).collect();
         let mounts = mounts(low)?;
@@ -231,7 +231,7 @@ fn live_folders_of(low: &Low) -> Result<Vec<LiveFolder>, Failure> {
 fn lua_folders(low: &Low) -> Result<Vec<FolderAt>, Failure> {
     let mut folders: Vec<FolderAt> = Vec::new();
     for text in low.values("lua-folder") {
-        let folder = read(row("lua-folder"), text, directive_value_parsers::lua_folder)?;
+        let folder = read(row("lua-folder"), text, lua_names::lua_folder)?;
         if folders.iter().any(|other| other.name == folder.name) {
             let name = folder.name;
             return Err(Failure::usage(format!("--lua-folder: {name:?} is given twice")));
@@ -245,7 +245,7 @@ fn mounts(low: &Low) -> Result<Mounts, Failure> {
     let timeout_seconds: Option<u64> = number(low, "proxy-timeout")?;
     let timeout_ms = timeout_seconds.map_or(UPSTREAM_TIMEOUT_MS, |seconds| seconds * 1000);
     let flag = |text| {
-        let (path, mut upstream) = read(row("proxy"), text, directive_value_parsers::proxy_mount)?;
+        let (path, mut upstream) = read(row("proxy"), text, mount_values::proxy_mount)?;
         upstream.timeout_ms = timeout_ms;
         Ok(Mount::new(path, UpstreamGroup::of_one(upstream)))
     };
@@ -257,7 +257,7 @@ fn mounts(low: &Low) -> Result<Mounts, Failure> {
     mounts.extend(cgi_mounts(low)?);
     mounts.extend(python_mounts(low)?);
     let pages = |text| {
-        let (path, prefix) = read(row("store-pages"), text, directive_value_parsers::store_pages)?;
+        let (path, prefix) = read(row("store-pages"), text, mount_values::store_pages)?;
         Ok(Mount::of_store(path, &prefix))
     };
     mounts.extend(low.values("store-pages").map(pages).collect::<Result<Vec<_>, Failure>>()?);
