@@ -3,7 +3,8 @@
 //! these rows, so a directive is described in exactly one place.
 //!
 //! Rows stand in one file for each side of the program: [`command_flags`] (how an archive is looked
-//! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`lua`] (how its
+//! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`server_limits`]
+//! (the most that its clients may use), [`server_header`] (how it names itself), [`lua`] (how its
 //! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has), [`proxy`]
 //! and [`mount`] (which paths other servers respond to), `cgi` (CGI scripts that flags name), `php`
 //! (PHP that the server starts), [`access`] (who may request what) and [`supervised_program`]
@@ -28,6 +29,8 @@ pub(crate) mod python;
 mod reference_pages;
 mod script_access;
 pub(crate) mod serve;
+mod server_header;
+mod server_limits;
 pub(crate) mod site;
 mod store;
 mod supervised_program;
@@ -250,8 +253,11 @@ const fn site_flag(name: &'static str, kind: Kind) -> Directive {
 
 /// Returns every row, in the order of the help.
 pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
-    let served = site::ROWS.iter().chain(serve::ROWS).chain(proxy::ROWS).chain(cgi::ROWS);
+    let served = site::ROWS.iter().chain(serve::ROWS).chain(server_limits::ROWS);
     let served = served
+        .chain(server_header::ROWS)
+        .chain(proxy::ROWS)
+        .chain(cgi::ROWS)
         .chain(python::ROWS)
         .chain(lua::ROWS)
         .chain(php::ROWS)

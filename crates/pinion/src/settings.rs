@@ -18,6 +18,7 @@ mod releases;
 mod script_access;
 mod sendfile_folder;
 mod serve;
+mod site;
 mod site_access;
 mod store;
 mod supervised_program;
@@ -25,7 +26,7 @@ mod why;
 
 use crate::cidr_network::Network;
 use crate::control::protocol::ServerCommand;
-use crate::directive_value_parsers;
+use crate::directive_value_parsers::{self, http_values};
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive};
 use crate::failure::Failure;
@@ -53,9 +54,9 @@ pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
 pub(crate) use sendfile_folder::SentFolder;
 pub(crate) use serve::{
-    ControlSetting, Dummy, HealthCheck, Io, LogFormat, LogTarget, MemoryMode, Serve, ServedContent,
-    SiteSettings,
+    ControlSetting, Dummy, HealthCheck, Io, LogFormat, LogTarget, Serve, ServedContent,
 };
+pub(crate) use site::{MemoryMode, SiteSettings};
 pub(crate) use site_access::{AccessTable, SiteAccess, access_faults, access_tables_faults};
 pub(crate) use supervised_program::{
     ProgramFault, check_program_files, default_variables, supervised_program,
@@ -315,7 +316,7 @@ fn choice(low: &Low, name: &'static str) -> Result<&'static str, Failure> {
 }
 
 fn field_value(low: &Low, name: &'static str) -> Result<Option<String>, Failure> {
-    single(low, name, directive_value_parsers::field_value)
+    single(low, name, http_values::field_value)
 }
 
 /// Returns the one value of a flag: the written one, or else the row's default.

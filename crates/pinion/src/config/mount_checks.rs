@@ -3,7 +3,7 @@
 use super::fault::{ConfigFault, TextPlace};
 use super::server_plan_builder::ConfiguredSite;
 use super::tables::TableSection;
-use crate::directive_value_parsers;
+use crate::directive_value_parsers::mount_values;
 use crate::directives::config_file_tables::Table;
 use crate::path_warnings;
 use crate::server::mounts::{MountPath, Mounts};
@@ -16,7 +16,7 @@ pub(super) fn find(site: &TableSection, file: &Path) -> Vec<ConfigFault> {
     let mut known: Vec<(MountPath, TextPlace)> = Vec::new();
     let short = site.low.values("proxy").filter_map(|text| text.to_str());
     for (text, place) in short.zip(site.places_of("proxy")) {
-        if let Ok((path, _)) = directive_value_parsers::proxy_mount(text) {
+        if let Ok((path, _)) = mount_values::proxy_mount(text) {
             add("proxy", path, place, &mut known, file, &mut faults);
         }
     }

@@ -2,7 +2,7 @@
 //! write it instead. The parser reports several errors for one missing quote, and this module
 //! reports one.
 
-use super::tables;
+use super::unknown_names;
 use crate::directives::config_file_tables::Table;
 use crate::directives::{self, Kind};
 
@@ -280,7 +280,7 @@ fn of_other_server(name: &str, value: &str) -> Option<String> {
         "listen" | "Listen" | "bind" => {
             Some(format!("write [[listen]], and below it address = {}", quoted(value)))
         }
-        name => tables::habit(name).map(str::to_owned),
+        name => unknown_names::habit(name).map(str::to_owned),
     }
 }
 

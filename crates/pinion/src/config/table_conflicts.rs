@@ -1,11 +1,11 @@
 //! Finds missing tables of a file, and values that two of its tables both claim.
 
 use super::fault::{ConfigFault, TextPlace};
-use super::tables::{TableSection, Tables, missing};
-use crate::directive_value_parsers;
-use crate::directives;
+use super::tables::{TableSection, Tables};
+use crate::directive_value_parsers::http_values;
 use crate::directives::config_file_tables::Table;
 use crate::directives::verbs::Verb;
+use crate::directives::{self, Default, Directive};
 use crate::listen_address::{self, Address, Overlap};
 use crate::raw_settings::Low;
 use crate::settings::{
@@ -49,6 +49,22 @@ pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<ConfigFault> {
     tables.listeners.iter().for_each(|section| listener(section, file, &mut faults));
     listeners_twice(&tables.listeners, file, &mut faults);
     faults
+}
+
+/// Returns the required keys that a table lacks. A listener needs one of several keys.
+fn missing(table: Table, section: &TableSection) -> impl Iterator<Item = &'static str> {
+    let is_needed = move |row: &Directive| match row.name {
+        "cert" => true,
+        "path" => {
+            let has_mounts = !section.tables(Table::Mount).is_empty();
+            !section.is_written("proxy") && !has_mounts
+        }
+        _ => matches!(row.default, Default::Required),
+    };
+    table
+        .rows()
+        .filter(move |(row, _)| is_needed(row))
+        .filter_map(|(row, key)| (!section.is_written(row.name)).then_some(key))
 }
 
 /// Finds the keys that a file without a site lacks to configure a server with only a store, and its
@@ -142,7 +158,7 @@ fn hosts(sites: &[TableSection], file: &Path, faults: &mut Vec<ConfigFault>) {
     for (number, site) in sites.iter().enumerate() {
         let values = site.low.values("hosts").filter_map(|text| text.to_str());
         for (text, place) in values.zip(site.places_of("hosts")) {
-            let Ok(pattern) = directive_value_parsers::host(text) else { continue };
+            let Ok(pattern) = http_values::host(text) else { continue };
             match known.get(&pattern) {
                 Some((_, of)) if *of == number => {
                     let message =
@@ -207,7 +223,7 @@ fn listener(section: &TableSection, file: &Path, faults: &mut Vec<ConfigFault>) 
         faults.push(ConfigFault::at(file, place, message));
     }
     let text = section.low.values("protocols").next().and_then(|text| text.to_str());
-    let spoken = text.and_then(|text| directive_value_parsers::protocols(text).ok());
+    let spoken = text.and_then(|text| http_values::protocols(text).ok());
     let silent = kinds.iter().find_map(|kind| spoken?.silent_at(*kind));
     if let Some(why) = silent {
         let place = section.place_of("protocols");

@@ -1,6 +1,6 @@
 //! Converts a URL and headers into the head of the request that a client would send.
 
-use crate::directive_value_parsers;
+use crate::directive_value_parsers::http_values;
 use crate::failure::Failure;
 use crate::terminal::shown;
 use pinion_http::host;
@@ -121,11 +121,11 @@ impl WhyRequest {
     /// The errors of [`Self::new`], and for a method or a header that is not valid.
     pub(crate) fn received(request: &ExplainRequest) -> Result<WhyRequest, Failure> {
         let ExplainRequest { url, method, headers } = request;
-        directive_value_parsers::method(method).map_err(Failure::usage)?;
+        http_values::method(method).map_err(Failure::usage)?;
         let mut valid = Vec::new();
         for RequestHeader { name, value } in headers {
             let line = format!("{name}:{value}");
-            let (name, value) = directive_value_parsers::header(&line).map_err(Failure::usage)?;
+            let (name, value) = http_values::header(&line).map_err(Failure::usage)?;
             valid.push((name.to_owned(), value.to_owned()));
         }
         Self::new(url.as_bytes(), method, &valid)

@@ -1,15 +1,18 @@
-//! Requests that other servers respond to, between the steps of a request and the proxy: their
-//! records in the access log, the pages for errors, and the files that responses name.
+//! Requests that other servers respond to, between the steps of a request and the proxy.
 //!
 //! | Module | Has |
 //! |---|---|
 //! | `cgi_requests` | requests that CGI scripts respond to |
-//! | `failure_log` | the lines of the log about requests that have failed |
-//! | `sendfile_responses` | the files that responses name |
 //! | `python_requests` | requests that Python applications respond to |
+//! | `ended_requests` | the ends of requests: access log, pages for errors, redirects |
+//! | `sendfile_responses` | the files that responses name |
+//! | `failure_log` | the lines of the log about requests that have failed |
+//! | `application_messages` | the error streams of applications, in the log |
 //! | `limits` | the limits of the log lines |
 
+mod application_messages;
 mod cgi_requests;
+mod ended_requests;
 mod failure_log;
 mod limits;
 mod python_requests;
@@ -22,7 +25,6 @@ use super::not_found_reason::{RefusalTrace, is_by_rule};
 use super::request_log::{Later, RequestLog};
 use super::site_generation::Generation;
 use pinion_archive::Archive;
-use pinion_client::http_client::error::HttpClientError;
 use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
 use pinion_engine::app::{ByteStreamEvent, Event};
@@ -33,9 +35,7 @@ use pinion_engine::exchange_address::AddressMap;
 use pinion_engine::stderr;
 use pinion_gateway::cgi::Cgi;
 use pinion_gateway::limits::{LOCAL_REDIRECTS_MAX, STORED_UPLOADS_MEMORY_MAX_BYTES, UPSTREAM_TAG};
-use pinion_gateway::proxy::{
-    ApplicationMessage, Ended, Proxy, ProxySettings, ServerNews, UploadQuotas,
-};
+use pinion_gateway::proxy::{Proxy, ProxySettings, ServerNews, UploadQuotas};
 use pinion_gateway::proxy_error::ProxyError;
 use pinion_gateway::python::Python;
 use pinion_gateway::request_forwarding::asks_for_tunnel;
@@ -45,28 +45,24 @@ use pinion_http::field::KnownField;
 use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::method::Method;
 use pinion_http::negotiate::preferred_error_format;
-use pinion_http::prepared_response::{Location, Prepared, SharedFields};
 use pinion_http::request_head::RequestHead;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_programs::spawner_access::SpawnerAccess;
-use pinion_site::{RequestBuffers, error_page_at, field_rules_path, script_fields};
-use pinion_spawner::LineBucket;
+use pinion_site::{RequestBuffers, field_rules_path, script_fields};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
+use application_messages::ApplicationMessageLog;
 use cgi_requests::KeptRequest;
 pub(crate) use cgi_requests::LocalRedirect;
-use failure_log::{FailureLog, LoggedFailure};
-use limits::{MESSAGE_LINE_MAX_BYTES, TARGET_SHOWN_BYTES};
+use failure_log::FailureLog;
+use limits::TARGET_SHOWN_BYTES;
 
 /// The status in the access log for a request whose client has left before the response, the same
 /// as in nginx.
 pub(super) const CLIENT_LEFT: u16 = 499;
-
-/// The methods that are forwarded, among those that servers know: all but CONNECT and TRACE.
-const FORWARDED_METHODS: &[u8] = b"GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE, QUERY";
 
 /// The state that the gateways of all workers share.
 #[derive(Clone)]
@@ -113,10 +109,7 @@ pub(crate) struct Gateway {
     redirect_count: u32,
     waiting: AddressMap<OpenRequest>,
     work: Option<Box<RequestBuffers>>,
-    /// Bounds the lines of the error streams of applications that are logged.
-    message_lines: LineBucket,
-    /// Lines since the last one that was logged.
-    left_out_lines: u64,
+    messages: ApplicationMessageLog,
     is_stopping: bool,
 }
 
@@ -150,8 +143,7 @@ impl Gateway {
             redirect_count: 0,
             waiting: AddressMap::default(),
             work: None,
-            message_lines: LineBucket::default(),
-            left_out_lines: 0,
+            messages: ApplicationMessageLog::default(),
             is_stopping: false,
         }
     }
@@ -354,7 +346,7 @@ impl Gateway {
             log_server_news(&news);
         }
         while let Some(message) = proxy.next_message() {
-            self.log_message(&message, connections.now().monotonic_ms);
+            self.messages.log(&message, connections.now().monotonic_ms);
         }
         self.proxy = Some(proxy);
     }
@@ -384,128 +376,6 @@ impl Gateway {
         self.cgi.iter_mut().for_each(|cgi| cgi.stop());
         self.python.iter_mut().for_each(|python| python.stop());
     }
-
-    /// Logs a request that has ended. `refusal` is the status for content that was refused.
-    fn ended(
-        &mut self,
-        ended: Ended,
-        refusal: Option<u16>,
-        request_log: &mut RequestLog,
-        exchange: &mut Exchange<'_>,
-    ) {
-        let Some(waiting) = self.waiting.remove(&exchange.address()) else { return };
-        match ended {
-            Ended::Answered { status, body_bytes } => {
-                let body_bytes = if waiting.method == Method::Head { 0 } else { body_bytes };
-                request_log.answered_later(waiting.later, status, body_bytes, exchange);
-            }
-            Ended::Aborted { status, body_bytes, error } => {
-                self.log("the response was cut off", &waiting, &error, exchange);
-                request_log.answered_later(waiting.later, status, body_bytes, exchange);
-            }
-            Ended::File(response) => self.send_file(waiting, &response, request_log, exchange),
-            Ended::Failed(error) => self.fail(waiting, &error, request_log, exchange),
-            Ended::Gone { status, body_bytes } => match (status, refusal) {
-                (None, Some(status)) => self.respond(waiting, status, request_log, exchange),
-                (status, _) => {
-                    let status = status.unwrap_or(CLIENT_LEFT);
-                    request_log.answered_later(waiting.later, status, body_bytes, exchange);
-                }
-            },
-        }
-    }
-
-    /// Logs a message that an application has written to its error stream.
-    #[cold]
-    fn log_message(&mut self, message: &ApplicationMessage, now_ms: u64) {
-        let ApplicationMessage { server, text } = message;
-        let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
-        for line in lines.filter(|line| !line.is_empty()) {
-            if !self.message_lines.take(now_ms) {
-                self.left_out_lines += 1;
-                continue;
-            }
-            if let count @ 1.. = std::mem::take(&mut self.left_out_lines) {
-                stderr::line(format_args!("pinion: {count} lines of applications were left out"));
-            }
-            let mut escaped = Vec::new();
-            pinion_spawner::escape(line, MESSAGE_LINE_MAX_BYTES, &mut escaped);
-            let line = String::from_utf8_lossy(&escaped);
-            stderr::line(format_args!("pinion: {server}: {line}"));
-        }
-    }
-
-    #[cold]
-    fn fail(
-        &mut self,
-        waiting: OpenRequest,
-        error: &ProxyError,
-        request_log: &mut RequestLog,
-        exchange: &mut Exchange<'_>,
-    ) {
-        if let ProxyError::MissingSlash { path, query } = error {
-            let location = Location { path, query: query.as_deref() };
-            return redirect(waiting, location, request_log, exchange);
-        }
-        if let ProxyError::Upstream { error, .. } = error
-            && let HttpClientError::LocalRedirect(target) = &**error
-            && let Some(kept) = waiting.kept
-        {
-            let redirect = kept.redirected(exchange.address(), target.clone());
-            return self.redirects.push_back(redirect);
-        }
-        self.log(&error.status().to_string(), &waiting, error, exchange);
-        if let Some(seconds) = error.retry_seconds() {
-            exchange.add_fields(format!("Retry-After: {seconds}\r\n").as_bytes());
-        }
-        self.respond(waiting, error.status(), request_log, exchange);
-    }
-
-    /// Responds with the page of a status.
-    #[cold]
-    fn respond(
-        &mut self,
-        waiting: OpenRequest,
-        status: u16,
-        request_log: &mut RequestLog,
-        exchange: &mut Exchange<'_>,
-    ) {
-        let OpenRequest { generation, rules_path, method, later, error_format, .. } = waiting;
-        let archive = &generation.archive();
-        let (path, work) = (rules_path.as_deref(), self.work.get_or_insert_default());
-        let page = error_page_at(path, status, error_format, archive, work).prepared;
-        let body_bytes = page.content_length.filter(|_| method != Method::Head);
-        let page = Prepared { allow: (status == 405).then_some(FORWARDED_METHODS), ..page };
-        exchange.prepared(&page, None);
-        request_log.answered_later(later, status, body_bytes.unwrap_or_default(), exchange);
-    }
-
-    /// Logs why a request has no response, or not all of one.
-    #[cold]
-    fn log(&self, what: &str, waiting: &OpenRequest, error: &ProxyError, exchange: &Exchange<'_>) {
-        if error.is_logged() {
-            let failure = LoggedFailure::of_server(what, error, &waiting.mount);
-            self.shared.failures.log(&failure, waiting, exchange);
-        }
-    }
-}
-
-/// Redirects to the path of a folder with the slash at its end.
-#[cold]
-fn redirect(
-    waiting: OpenRequest,
-    location: Location<'_>,
-    request_log: &mut RequestLog,
-    exchange: &mut Exchange<'_>,
-) {
-    let response = Prepared {
-        shared: SharedFields::h1(waiting.generation.generated_fields()),
-        location: Some(location),
-        content_length: Some(0),
-        ..Prepared::empty(308)
-    };
-    exchange.prepared(&response, None);
-    request_log.answered_later(waiting.later, 308, 0, exchange);
 }
 
 /// Logs that a server is left out or used again.

@@ -13,28 +13,28 @@
 //! ([`watched_tree`]). Notices about files that a build leaves out are dropped: a log that is
 //! written into the folder must not have it built for every request.
 
+mod kernel_watcher;
 mod path_presence;
+mod watch_target;
 mod watched_tree;
 
 use super::path_state::{Look, look};
-use crate::build_options;
-use crate::failure::{Failure, without_number};
-use crate::panics;
+use crate::failure::Failure;
 use crate::served_source::ServedSource;
 use crate::settings::BuildSettings;
 use crate::warnings_and_notes;
-use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use kernel_watcher::KernelWatcher;
+use notify::{EventKind, RecursiveMode};
 use path_presence::{Presence, WatchedKind};
-use pinion_builder::{NameFilter, Progress, WalkedSite};
+use pinion_builder::{Progress, WalkedSite};
 use std::collections::BTreeMap;
-use std::io;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
-use watched_tree::{Scope, Watches};
+use watch_target::{NamedFile, WatchTarget};
 
 /// Quiet for this long means the burst is over: generators of sites pause for less between two
 /// files.
@@ -163,47 +163,6 @@ impl PreparedWatch {
         };
         thread::Builder::new().name("watch".to_owned()).spawn(watch)?;
         Ok(watching)
-    }
-}
-
-/// The kernel's notices of changes, which a thread of the library reads.
-///
-/// The library throws away the failure to start that thread, and panics in every later call, also
-/// when it is dropped. Two panics at a time would be the end of the process.
-struct KernelWatcher(Option<RecommendedWatcher>);
-
-impl KernelWatcher {
-    fn start(handler: impl notify::EventHandler) -> notify::Result<Self> {
-        let config = Config::default().with_follow_symlinks(false);
-        let mut watcher = Self(Some(RecommendedWatcher::new(handler, config)?));
-        // `configure` is the only call that returns an error instead of panicking when there is no
-        // thread.
-        if let Some(inner) = &mut watcher.0
-            && let Err(error) = inner.configure(Config::default())
-        {
-            mem::forget(watcher.0.take());
-            return Err(error);
-        }
-        Ok(watcher)
-    }
-
-    fn watch(&mut self, path: &Path, mode: RecursiveMode) -> notify::Result<()> {
-        self.0.as_mut().map_or(Ok(()), |watcher| watcher.watch(path, mode))
-    }
-
-    fn unwatch(&mut self, path: &Path) -> notify::Result<()> {
-        self.0.as_mut().map_or(Ok(()), |watcher| watcher.unwatch(path))
-    }
-}
-
-impl Drop for KernelWatcher {
-    fn drop(&mut self) {
-        let inner = self.0.take();
-        if thread::panicking() {
-            mem::forget(inner);
-        } else {
-            panics::survive(|| drop(inner));
-        }
     }
 }
 
@@ -422,176 +381,10 @@ impl Running {
             if seen.is_some()
                 && let Err(error) = self.watcher.watch(&path, mode)
             {
-                outcome = Err(advice(error));
+                outcome = Err(error);
             }
             self.armed.insert(path, (mode, seen));
         }
         outcome
-    }
-}
-
-/// The target of a watch.
-enum WatchTarget {
-    Folder(Box<Scope>),
-    /// The folder that holds the archive is watched: a watch on the file would stay with the old
-    /// file when another one takes its name.
-    Archive {
-        file: PathBuf,
-        folder: PathBuf,
-        /// The password files of the site.
-        beside: Vec<NamedFile>,
-    },
-}
-
-/// A file that belongs to a site without being in it.
-struct NamedFile {
-    path: PathBuf,
-    /// Its state before the last load.
-    seen: Look,
-}
-
-impl NamedFile {
-    fn new(path: PathBuf) -> Self {
-        Self { seen: look(&path), path }
-    }
-
-    /// Returns whether it is another one than before. One that is gone is being replaced.
-    fn has_changed(&self) -> bool {
-        let now = look(&self.path);
-        now.is_some() && now != self.seen
-    }
-}
-
-/// Returns the folder that holds a file.
-fn folder_of(file: &Path) -> PathBuf {
-    let folder = file.parent().filter(|folder| *folder != Path::new(""));
-    folder.unwrap_or(Path::new(".")).to_owned()
-}
-
-impl WatchTarget {
-    fn new(
-        source: &ServedSource,
-        content: &BuildSettings,
-        password_files: &[&Path],
-    ) -> Result<Self, Failure> {
-        let mut beside = password_files.iter().map(|path| NamedFile::new(path.to_path_buf()));
-        // Of a site without files the password files are all that can change.
-        let file = match source {
-            ServedSource::Upstream(_) => beside.next().map(|file| file.path),
-            _ => source.file(),
-        };
-        Ok(match file {
-            None => {
-                let names = NameFilter::new(&content.exclude, &content.include);
-                let names = names.map_err(build_options::failure)?.without_live(&content.live);
-                let named = content.rules.iter().chain(&content.fields).map(PathBuf::as_path);
-                let rules = named.chain(password_files.iter().copied());
-                let rules: Result<_, _> = rules.map(std::path::absolute).collect();
-                let rules = rules.map_err(|error| Failure::Failed(error.into()))?;
-                Self::Folder(Scope::new(source.path(), names, rules).into())
-            }
-            Some(file) => {
-                Self::Archive { folder: folder_of(&file), file, beside: beside.collect() }
-            }
-        })
-    }
-
-    /// Returns the path of the served source.
-    fn path(&self) -> &Path {
-        match self {
-            Self::Folder(scope) => scope.source(),
-            Self::Archive { file, .. } => file,
-        }
-    }
-
-    fn watches(&self) -> Watches {
-        match self {
-            Self::Folder(scope) => scope.watches(),
-            Self::Archive { folder, beside, .. } => {
-                let beside = beside.iter().map(|file| folder_of(&file.path));
-                let folders = beside.chain([folder.clone()]);
-                folders.map(|folder| (folder, RecursiveMode::NonRecursive)).collect()
-            }
-        }
-    }
-
-    /// Returns whether a path concerns the target. Of the folder of an archive everything does: a
-    /// look at the archive decides.
-    fn concerns(&self, path: &Path) -> bool {
-        match self {
-            Self::Folder(scope) => scope.concerns(path),
-            Self::Archive { .. } => true,
-        }
-    }
-
-    fn take_walked(&mut self, walked: WalkedSite) -> bool {
-        match self {
-            Self::Folder(scope) => scope.take_walked(walked),
-            Self::Archive { .. } => false,
-        }
-    }
-
-    fn resolve(&mut self) {
-        match self {
-            Self::Folder(scope) => scope.resolve(),
-            Self::Archive { .. } => {}
-        }
-    }
-
-    fn has_moved(&mut self) -> bool {
-        match self {
-            Self::Folder(scope) => scope.has_moved(),
-            Self::Archive { .. } => false,
-        }
-    }
-
-    fn see(&mut self) {
-        match self {
-            Self::Folder(scope) => scope.see(),
-            Self::Archive { beside, .. } => {
-                beside.iter_mut().for_each(|file| file.seen = look(&file.path));
-            }
-        }
-    }
-}
-
-/// Returns why something cannot be watched, in one line that names it.
-fn advice(error: notify::Error) -> anyhow::Error {
-    let notify::Error { kind, paths } = error;
-    let reason = match kind {
-        notify::ErrorKind::MaxFilesWatch => TOO_MANY.to_owned(),
-        notify::ErrorKind::Io(cause) if cause.kind() == io::ErrorKind::StorageFull => {
-            TOO_MANY.to_owned()
-        }
-        notify::ErrorKind::Io(cause) => without_number(&cause.to_string()),
-        kind => notify::Error::new(kind).to_string(),
-    };
-    match paths.first() {
-        Some(path) => anyhow::anyhow!("{}: {reason}", path.display()),
-        None => anyhow::anyhow!("{reason}"),
-    }
-}
-
-/// The limit of the kernel on watches.
-const TOO_MANY: &str = "too many folders; raise the sysctl fs.inotify.max_user_watches";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_cannot_be_watched_is_one_line_for_people() {
-        let denied = || io::Error::from_raw_os_error(libc::EACCES);
-        let full = || io::Error::from_raw_os_error(libc::ENOSPC);
-        let watch = |error: notify::Error| error.add_path("site/a".into());
-        for (error, expected) in [
-            (watch(notify::Error::io(denied())), "site/a: Permission denied"),
-            (notify::Error::io(denied()), "Permission denied"),
-            (notify::Error::io(full()), TOO_MANY),
-            (notify::Error::new(notify::ErrorKind::MaxFilesWatch), TOO_MANY),
-            (watch(notify::Error::generic("no reason")), "site/a: no reason"),
-        ] {
-            assert_eq!(advice(error).to_string(), expected);
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{choice, networks, path, paths, read, row, single};
 use crate::cidr_network::Network;
-use crate::directive_value_parsers;
+use crate::directive_value_parsers::http_values;
 use crate::directives;
 use crate::failure::Failure;
 use crate::listen_address::Address;
@@ -224,10 +224,9 @@ impl TlsSettings {
     pub(crate) fn from_low(low: &Low) -> Result<Self, Failure> {
         Ok(Self {
             certificates: certificates(low)?,
-            hsts: single(low, "hsts", directive_value_parsers::hsts)?.flatten(),
-            alt_svc: single(low, "alt-svc", directive_value_parsers::alt_svc)?
-                .unwrap_or(AltSvc::Found),
-            canonical: single(low, "canonical-host", directive_value_parsers::canonical_host)?,
+            hsts: single(low, "hsts", http_values::hsts)?.flatten(),
+            alt_svc: single(low, "alt-svc", http_values::alt_svc)?.unwrap_or(AltSvc::Found),
+            canonical: single(low, "canonical-host", http_values::canonical_host)?,
             acme_webroot: path(low, "acme-webroot")?,
             state: path(low, "state")?,
         })
@@ -277,8 +276,7 @@ pub(super) fn unwritten_listener(low: &Low) -> Result<Listen, Failure> {
 
 /// Returns the protocols that clients may speak at a listener of a kind.
 fn spoken(low: &Low, kind: ListenKind) -> Result<Spoken, Failure> {
-    let protocols =
-        single(low, "protocols", directive_value_parsers::protocols)?.unwrap_or(Spoken::ALL);
+    let protocols = single(low, "protocols", http_values::protocols)?.unwrap_or(Spoken::ALL);
     match protocols.silent_at(kind) {
         Some(why) => Err(Failure::usage(format!("--protocols: {why}"))),
         None => Ok(protocols),

@@ -3,7 +3,7 @@
 
 use super::sendfile_folder::sent_folders;
 use super::{mount_cgi, mount_fastcgi_scgi, mount_python, row};
-use crate::directive_value_parsers;
+use crate::directive_value_parsers::{self, http_values, mount_values};
 use crate::directives::{self, Default};
 use crate::raw_settings::Low;
 use crate::regular_file;
@@ -79,7 +79,7 @@ pub(crate) fn mount_with(low: &Low, change: impl Fn(&mut Upstream)) -> Result<Mo
     mount_python::refuse_without_application(low)?;
     let program = mount_fastcgi_scgi::options(low, servers, &path)?;
     let options = UpstreamOptions {
-        balance: value(low, "mount-balance", directive_value_parsers::balance)?,
+        balance: value(low, "mount-balance", mount_values::balance)?,
         passive: PassiveChecks {
             max_fails: number(low, "mount-max-fails")? as u32,
             fail_timeout_ms: number(low, "mount-fail-timeout")? * 1000,
@@ -138,13 +138,13 @@ fn upstreams(low: &Low) -> Result<Vec<Upstream>, MountFault> {
     let timeout_ms = number(low, "mount-timeout")? * 1000;
     let trust = trust(low)?;
     let name = optional(low, "mount-tls-name", |text| Ok(text.to_owned()))?;
-    let host = optional(low, "mount-host", directive_value_parsers::upstream_host)?;
+    let host = optional(low, "mount-host", mount_values::upstream_host)?;
     let upstream = |(number, text): (usize, &str)| {
         let at = |message: String| MountFault {
             value: number,
             ..MountFault::new("mount-proxy", message)
         };
-        let mut upstream = directive_value_parsers::upstream(text).map_err(at)?;
+        let mut upstream = mount_values::upstream(text).map_err(at)?;
         upstream.timeout_ms = timeout_ms;
         if let Some(host) = &host {
             upstream.host = host.clone();
@@ -192,7 +192,7 @@ fn without_tls(low: &Low, upstreams: &[Upstream]) -> Option<MountFault> {
 }
 
 fn active_checks(low: &Low) -> Result<Option<ActiveChecks>, MountFault> {
-    let Some(path) = optional(low, "mount-health-path", directive_value_parsers::url_path)? else {
+    let Some(path) = optional(low, "mount-health-path", http_values::url_path)? else {
         let rows = [
             "mount-health-interval",
             "mount-health-timeout",
@@ -217,7 +217,7 @@ fn active_checks(low: &Low) -> Result<Option<ActiveChecks>, MountFault> {
 
 fn rewrite(low: &Low, path: &MountPath) -> Result<Option<PathRewrite>, MountFault> {
     let row = "mount-upstream-path";
-    let Some(upstream) = optional(low, row, directive_value_parsers::url_path)? else {
+    let Some(upstream) = optional(low, row, http_values::url_path)? else {
         return Ok(None);
     };
     let MountPath::Prefix(prefix) = path else {
@@ -247,7 +247,7 @@ pub(super) fn field_changes(
     let mut names: Vec<&str> = Vec::new();
     for (value, text) in texts(low, set).enumerate() {
         let at = |error: String| MountFault { value, ..MountFault::new(set, error) };
-        let (name, content) = directive_value_parsers::header(text).map_err(at)?;
+        let (name, content) = http_values::header(text).map_err(at)?;
         check(set, value, name)?;
         names.push(name);
         changes.set(name, content);

@@ -1,7 +1,7 @@
 //! The settings of a `[[site.mount]]` for an application that speaks FastCGI or SCGI.
 
 use super::mount::{MountFault, number, optional, texts, value};
-use crate::directive_value_parsers;
+use crate::directive_value_parsers::{self, mount_values};
 use crate::raw_settings::Low;
 use crate::server::mounts::MountPath;
 use pinion_gateway::fastcgi_scgi_variables::{AddedVariables, ProgramOptions, ProgramTarget};
@@ -81,7 +81,7 @@ pub(super) fn upstreams(low: &Low) -> Result<Vec<Upstream>, MountFault> {
     })?;
     let upstream = |(value, text): (usize, &str)| {
         let at = |message| MountFault { value, ..MountFault::new(servers, message) };
-        let mut upstream = directive_value_parsers::application(text, protocol).map_err(at)?;
+        let mut upstream = mount_values::application(text, protocol).map_err(at)?;
         upstream.timeout_ms = timeout_ms;
         upstream.connections_max = connections_max.map_or(usize::MAX, |max| max as usize);
         Ok(upstream)

@@ -2,7 +2,7 @@
 
 use super::{field_value, networks, number, path, read, row, single};
 use crate::cidr_network::Network;
-use crate::directive_value_parsers;
+use crate::directive_value_parsers::{self, http_values};
 use crate::directives::config_file_tables::Table;
 use crate::failure::Failure;
 use crate::raw_settings::Low;
@@ -87,8 +87,7 @@ impl AccessTable {
         let password = path(low, "access-password-file")?;
         let password = password.map(|file| PasswordSettings { file, realm });
         Ok(Self {
-            path: single(low, "access-path", directive_value_parsers::url_path)?
-                .unwrap_or_default(),
+            path: single(low, "access-path", http_values::url_path)?.unwrap_or_default(),
             password,
             allow: networks(low, "access-allow")?,
             deny: networks(low, "access-deny")?,

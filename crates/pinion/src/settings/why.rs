@@ -1,7 +1,7 @@
 //! The settings of `pinion why`: a request, and the server that would respond.
 
 use super::{Serve, operand, path, read, row, single};
-use crate::directive_value_parsers;
+use crate::directive_value_parsers::http_values;
 use crate::directives::{self, verbs::Verb};
 use crate::failure::Failure;
 use crate::raw_settings::Low;
@@ -38,7 +38,7 @@ pub(super) fn why(low: &Low) -> Result<Why, Failure> {
     let mut headers = Vec::new();
     for text in low.values("header") {
         let owned = |text: &str| {
-            let (name, value) = directive_value_parsers::header(text)?;
+            let (name, value) = http_values::header(text)?;
             Ok((name.to_owned(), value.to_owned()))
         };
         headers.push(read(row("header"), text, owned)?);

@@ -4,6 +4,7 @@ use super::super::configuration_draft::{DraftTable, named};
 use super::super::json_document::{JsonNode, pointer};
 use super::super::limits::{ROUTE_DEPTH_MAX, STEPS_MAX};
 use super::{ListenerTarget, Unit};
+use crate::directive_value_parsers::http_values;
 
 /// A pattern for the path of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -260,7 +261,7 @@ fn hosts(
         if host == "*" {
             return Some(None);
         }
-        if name.contains(['*', '!', '~']) || crate::directive_value_parsers::host(&host).is_err() {
+        if name.contains(['*', '!', '~']) || http_values::host(&host).is_err() {
             let message =
                 format!("{} was not carried: hosts are names, or *. and a name", named(text));
             notes.leave_out(at, message);
