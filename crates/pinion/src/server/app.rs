@@ -222,7 +222,7 @@ impl SitesApp {
         let error_format = preferred_error_format(head.values(KnownField::Accept));
         let response = error_page::response(400, error_format, error_page::BUILT_IN_FIELDS);
         self.request_log.respond(&response, None, began, head, exchange);
-        self.request_log.client_unknown(error, self.trusted_proxies.client_field(), exchange);
+        self.request_log.log_unknown_client(error, self.trusted_proxies.client_field(), exchange);
     }
 }
 
@@ -354,24 +354,24 @@ impl App for SitesApp {
     }
 
     fn answered(&mut self, connection: Address, response: OwnResponse) {
-        self.request_log.engine_answered(connection, response);
+        self.request_log.record_engine_response(connection, response);
     }
 
     fn flooded(&mut self, _connection: Address) {
-        self.request_log.flooded();
+        self.request_log.count_flood();
     }
 
     fn connection_refused(&mut self, peer: SocketAddr, now: Now) {
-        self.request_log.connection_refused(peer, now);
+        self.request_log.log_refused_connection(peer, now);
     }
 
     #[inline]
     fn sent(&mut self, connection: Address) {
-        self.request_log.left(connection, 0);
+        self.request_log.record_sent(connection, 0);
     }
 
     fn dropped(&mut self, exchange: Address, bytes: u64) {
-        self.request_log.dropped(exchange, bytes);
+        self.request_log.record_dropped(exchange, bytes);
     }
 
     #[cold]
@@ -380,6 +380,6 @@ impl App for SitesApp {
     }
 
     fn closed(&mut self, connection: Address, unsent_bytes: u64) {
-        self.request_log.left(connection, unsent_bytes);
+        self.request_log.record_sent(connection, unsent_bytes);
     }
 }

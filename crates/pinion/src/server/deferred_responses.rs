@@ -5,7 +5,7 @@ mod failure_page;
 
 use super::dev::Developer;
 use super::dev::reload_streams::ReloadStreams;
-use super::request_log::{Later, RequestLog};
+use super::request_log::{DeferredRecord, RequestLog};
 use super::site_generation::Generation;
 use pinion_engine::app::{ByteStreamEvent, Event, Message};
 use pinion_engine::byte_stream_handle::ByteStreamHandle;
@@ -27,7 +27,7 @@ use pinion_site::{
 };
 use std::sync::Arc;
 
-use failure_page::{FailurePageRequest, failed, failure_format};
+use failure_page::{FailedRequest, FailurePageRequest, failure_format, respond_to_failure};
 
 /// The script of a site, as one worker runs it.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ struct SuspendedRequest {
     scripted: Scripted,
     fields: RequestFields,
     /// The part of its log record that is known already.
-    later: Option<Later>,
+    record: Option<DeferredRecord>,
     is_head: bool,
     error_format: ErrorFormat,
     developer: Option<Developer>,
@@ -182,7 +182,7 @@ impl Dynamic {
         if head.is_untyped_query() {
             return self.untyped_query(scripted, head, (client, developer), request_log, exchange);
         }
-        let later = request_log.note(head, client, scripted.generation.log(), exchange);
+        let record = request_log.begin_deferred(head, client, scripted.generation.log(), exchange);
         let page_end = developer.map(Developer::page_end).unwrap_or_default();
         let fields = self.fields_for(scripted, head);
         let mut outlet = Outlet { exchange, defaults: &fields.defaults, page_end: &page_end };
@@ -193,19 +193,19 @@ impl Dynamic {
             RequestOutcome::Waits => {
                 let scripted = scripted.clone();
                 let waiting =
-                    SuspendedRequest { scripted, fields, later, is_head, error_format, developer };
+                    SuspendedRequest { scripted, fields, record, is_head, error_format, developer };
                 self.waiting.insert(exchange.address(), waiting);
             }
             RequestOutcome::Answered { status, body_bytes } => {
                 let body_bytes = if is_head { 0 } else { body_bytes };
-                request_log.answered_later(later, status, body_bytes, exchange);
+                request_log.record_deferred(record, status, body_bytes, exchange);
             }
             RequestOutcome::Failed(failure) => {
                 let asked =
                     FailurePageRequest { path: fields.path.as_deref(), error_format, developer };
-                let body_bytes =
-                    failed(&failure, &scripted.generation, asked, &mut self.work, exchange);
-                request_log.answered_later(later, failure.status, body_bytes, exchange);
+                let request = FailedRequest { record, is_head, request_log, exchange };
+                let generation = &scripted.generation;
+                respond_to_failure(&failure, generation, asked, &mut self.work, request);
             }
             RequestOutcome::NotOurs | RequestOutcome::Gone => {}
         }
@@ -267,15 +267,23 @@ impl Dynamic {
         match outcome {
             RequestOutcome::Answered { status, body_bytes } => {
                 let body_bytes = if waiting.is_head { 0 } else { body_bytes };
-                request_log.answered_later(waiting.later, status, body_bytes, exchange);
+                request_log.record_deferred(waiting.record, status, body_bytes, exchange);
             }
             RequestOutcome::Failed(failure) => {
-                let SuspendedRequest { scripted, fields, error_format, developer, .. } = waiting;
+                let SuspendedRequest {
+                    scripted,
+                    fields,
+                    record,
+                    is_head,
+                    error_format,
+                    developer,
+                    ..
+                } = waiting;
                 let asked =
                     FailurePageRequest { path: fields.path.as_deref(), error_format, developer };
-                let body_bytes =
-                    failed(&failure, &scripted.generation, asked, &mut self.work, exchange);
-                request_log.answered_later(waiting.later, failure.status, body_bytes, exchange);
+                let request = FailedRequest { record, is_head, request_log, exchange };
+                let generation = &scripted.generation;
+                respond_to_failure(&failure, generation, asked, &mut self.work, request);
             }
             RequestOutcome::Gone => {
                 if let Event::Refused(refusal) = event {
@@ -295,14 +303,12 @@ impl Dynamic {
         request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
-        let SuspendedRequest { scripted, fields, later, is_head, error_format, .. } = waiting;
+        let SuspendedRequest { scripted, fields, record, is_head, error_format, .. } = waiting;
         let archive = &scripted.generation.archive();
         let path = fields.path.as_deref();
         let work = self.work.get_or_insert_default();
         let page = error_page_at(path, status, error_format, archive, work).prepared;
-        let body_bytes = page.content_length.filter(|_| !is_head).unwrap_or_default();
-        exchange.prepared(&page, None);
-        request_log.answered_later(later, status, body_bytes, exchange);
+        request_log.respond_deferred(&page, record, is_head, exchange);
     }
 
     /// Responds by the script when the archive has only the page for missing resources. Returns

@@ -57,7 +57,7 @@ impl App for DummyApp {
             (Event::Deadline, _) => {
                 let bytes = if exchange.is_head_only() { 0 } else { self.body.len() as u64 };
                 exchange.prepared(&response(&self.body), None);
-                self.request_log.counted(200, bytes);
+                self.request_log.count_response(200, bytes);
             }
             _ => {}
         }
@@ -76,27 +76,27 @@ impl App for DummyApp {
     }
 
     fn answered(&mut self, connection: Address, response: OwnResponse) {
-        self.request_log.engine_answered(connection, response);
+        self.request_log.record_engine_response(connection, response);
     }
 
     fn flooded(&mut self, _connection: Address) {
-        self.request_log.flooded();
+        self.request_log.count_flood();
     }
 
     fn connection_refused(&mut self, peer: SocketAddr, now: Now) {
-        self.request_log.connection_refused(peer, now);
+        self.request_log.log_refused_connection(peer, now);
     }
 
     #[inline]
     fn sent(&mut self, connection: Address) {
-        self.request_log.left(connection, 0);
+        self.request_log.record_sent(connection, 0);
     }
 
     fn dropped(&mut self, exchange: Address, bytes: u64) {
-        self.request_log.dropped(exchange, bytes);
+        self.request_log.record_dropped(exchange, bytes);
     }
 
     fn closed(&mut self, connection: Address, unsent_bytes: u64) {
-        self.request_log.left(connection, unsent_bytes);
+        self.request_log.record_sent(connection, unsent_bytes);
     }
 }

@@ -22,7 +22,7 @@ use super::access::limits::TUNNEL_RETRY_SECONDS;
 use super::access::request_authorization::AccessGate;
 use super::mounts::{Mount, MountTarget};
 use super::not_found_reason::{RefusalTrace, is_by_rule};
-use super::request_log::{Later, RequestLog};
+use super::request_log::{DeferredRecord, RequestLog};
 use super::site_generation::Generation;
 use pinion_archive::Archive;
 use pinion_client::resolver::Resolver;
@@ -124,7 +124,7 @@ struct OpenRequest {
     mount: Arc<str>,
     /// The beginning of the target.
     target: Box<[u8]>,
-    later: Option<Later>,
+    record: Option<DeferredRecord>,
     error_format: ErrorFormat,
     /// The request, if something other than the content of the response may respond to it.
     kept: Option<Box<KeptRequest>>,
@@ -187,7 +187,7 @@ impl Gateway {
             method: head.method,
             mount: Arc::clone(mount.name()),
             target: target.into(),
-            later: request_log.note(head, client, generation.log(), exchange),
+            record: request_log.begin_deferred(head, client, generation.log(), exchange),
             error_format: preferred_error_format(head.values(KnownField::Accept)),
             kept: None,
         };

@@ -76,15 +76,15 @@ impl Beginning {
     }
 }
 
-/// The record of a request whose response may come later.
-pub(crate) struct Later {
+/// The record of a request whose response comes after its head is gone.
+pub(crate) struct DeferredRecord {
     began: Instant,
     /// `None` where nothing is logged.
-    noted: Option<Noted>,
+    request: Option<RecordedRequest>,
 }
 
-/// The fields of its log record.
-struct Noted {
+/// The fields of a request in its log record.
+struct RecordedRequest {
     began: Beginning,
     version: Version,
     /// Method, target, host, referer, user agent, user and number of the request.
@@ -142,12 +142,12 @@ impl RequestLog {
         exchange: &mut Exchange<'_>,
     ) {
         exchange.prepared(response, mapping);
-        self.answered(began, head, response, exchange);
+        self.record(began, head, response, exchange);
     }
 
     /// Records a response that stands in the queue.
     #[inline]
-    pub(crate) fn answered(
+    pub(crate) fn record(
         &mut self,
         began: Option<Beginning>,
         head: &RequestHead<'_>,
@@ -161,35 +161,35 @@ impl RequestLog {
             }
         }
         if let (Some(log), Some(began)) = (&mut self.log, began) {
-            log.answered(began, self.pass_began, head, response, exchange);
+            log.record(began, self.pass_began, head, response, exchange);
         }
     }
 
-    /// Records the facts about a request of a site, which may have a log of its own; `None` if
-    /// nothing is logged or counted.
+    /// Begins the record of a request of a site whose response comes later; `None` if nothing is
+    /// logged or counted. The site may have a log of its own.
     #[inline]
-    pub(crate) fn note(
+    pub(crate) fn begin_deferred(
         &self,
         head: &RequestHead<'_>,
         client: &ClientIdentity,
         log: Option<LogId>,
         exchange: &mut Exchange<'_>,
-    ) -> Option<Later> {
-        let noted = self.noted(head, client, log, exchange);
-        if noted.is_none() && self.counts.is_none() {
+    ) -> Option<DeferredRecord> {
+        let request = self.recorded_request(head, client, log, exchange);
+        if request.is_none() && self.counts.is_none() {
             return None;
         }
-        let began = noted.as_ref().map_or_else(Instant::now, |noted| noted.began.at);
-        Some(Later { began, noted })
+        let began = request.as_ref().map_or_else(Instant::now, |request| request.began.at);
+        Some(DeferredRecord { began, request })
     }
 
-    fn noted(
+    fn recorded_request(
         &self,
         head: &RequestHead<'_>,
         client: &ClientIdentity,
         log: Option<LogId>,
         exchange: &mut Exchange<'_>,
-    ) -> Option<Noted> {
+    ) -> Option<RecordedRequest> {
         let began = self.begin(client, exchange)?.of_site(log);
         began.log?;
         let field = |field| head.value(field).unwrap_or_default();
@@ -202,42 +202,56 @@ impl RequestLog {
             head.user().unwrap_or_default().as_bytes(),
             head.request_id().unwrap_or_default().as_bytes(),
         ];
-        Some(Noted { began, version: head.version, texts: texts.map(<[u8]>::to_vec) })
+        Some(RecordedRequest { began, version: head.version, texts: texts.map(<[u8]>::to_vec) })
     }
 
-    /// Records the response to a recorded request that stands in the queue, or the rest of it.
-    #[inline]
-    pub(crate) fn answered_later(
+    /// Sends the complete response to a request whose record was begun before, and records it.
+    /// `is_head` says that the request was HEAD.
+    pub(crate) fn respond_deferred(
         &mut self,
-        later: Option<Later>,
+        response: &Prepared<'_>,
+        record: Option<DeferredRecord>,
+        is_head: bool,
+        exchange: &mut Exchange<'_>,
+    ) {
+        exchange.prepared(response, None);
+        let body_bytes = response.content_length.filter(|_| !is_head).unwrap_or_default();
+        self.record_deferred(record, response.status, body_bytes, exchange);
+    }
+
+    /// Records a response that another part has queued for a request whose record was begun before.
+    #[inline]
+    pub(crate) fn record_deferred(
+        &mut self,
+        record: Option<DeferredRecord>,
         status: u16,
         body_bytes: u64,
         exchange: &mut Exchange<'_>,
     ) {
-        if let (Some(counts), Some(Later { began, .. })) = (&self.counts, &later) {
+        if let (Some(counts), Some(DeferredRecord { began, .. })) = (&self.counts, &record) {
             counts.add_time(began.elapsed(), 1);
         }
-        self.stream_ended(later, status, body_bytes, exchange);
+        self.record_stream(record, status, body_bytes, exchange);
     }
 
     /// Records the end of a stream whose client decides how long it lasts, as
-    /// [`Self::answered_later`] does: its time is no latency.
-    pub(crate) fn stream_ended(
+    /// [`Self::record_deferred`] does: its time is no latency.
+    pub(crate) fn record_stream(
         &mut self,
-        later: Option<Later>,
+        record: Option<DeferredRecord>,
         status: u16,
         body_bytes: u64,
         exchange: &mut Exchange<'_>,
     ) {
-        self.counted(status, body_bytes);
-        let noted = later.and_then(|later| later.noted);
-        if let (Some(log), Some(noted)) = (&mut self.log, noted) {
-            log.answered_later(&noted, self.pass_began, status, body_bytes, exchange);
+        self.count_response(status, body_bytes);
+        let request = record.and_then(|record| record.request);
+        if let (Some(log), Some(request)) = (&mut self.log, request) {
+            log.record_deferred(&request, self.pass_began, status, body_bytes, exchange);
         }
     }
 
     /// Counts a response in the queue of which nothing is logged.
-    pub(crate) fn counted(&mut self, status: u16, content_bytes: u64) {
+    pub(crate) fn count_response(&mut self, status: u16, content_bytes: u64) {
         if let Some(counts) = &self.counts {
             counts.add(status, content_bytes);
         }
@@ -245,7 +259,7 @@ impl RequestLog {
 
     /// Counts a connection that ends for the work without end that its client made.
     #[cold]
-    pub(crate) fn flooded(&self) {
+    pub(crate) fn count_flood(&self) {
         if let Some(counts) = &self.counts {
             counts.add_flood();
         }
@@ -253,7 +267,7 @@ impl RequestLog {
 
     /// Logs that a connection of a client was closed because the client holds as many as it may.
     #[cold]
-    pub(crate) fn connection_refused(&self, peer: SocketAddr, now: Now) {
+    pub(crate) fn log_refused_connection(&self, peer: SocketAddr, now: Now) {
         let ClientRefusals { max, throttle, .. } = &*self.refusals;
         let Some(suppressed) = throttle.admit(now.monotonic_ms) else { return };
         let client = peer.ip().to_canonical();
@@ -267,7 +281,7 @@ impl RequestLog {
     /// encrypted. Logged once: it is a proxy that is not configured, or clients that try things
     /// out.
     #[cold]
-    pub(crate) fn https_refused(&self, peer: Option<SocketAddr>) {
+    pub(crate) fn log_refused_https(&self, peer: Option<SocketAddr>) {
         if self.refusals.has_logged_https.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -280,7 +294,7 @@ impl RequestLog {
 
     /// Logs that a request of a trusted proxy was refused because it does not name its client.
     #[cold]
-    pub(crate) fn client_unknown(
+    pub(crate) fn log_unknown_client(
         &self,
         error: ClientIdentityError,
         field: &ClientField,
@@ -297,16 +311,16 @@ impl RequestLog {
     }
 
     /// Records a response of the engine alone, to input that was no valid request.
-    pub(crate) fn engine_answered(&mut self, connection: Address, response: OwnResponse) {
-        self.counted(response.status, response.body_bytes);
+    pub(crate) fn record_engine_response(&mut self, connection: Address, response: OwnResponse) {
+        self.count_response(response.status, response.body_bytes);
         if let Some(log) = &mut self.log {
-            log.engine_answered(connection, response, self.pass_began);
+            log.record_engine_response(connection, response, self.pass_began);
         }
     }
 
     /// Records that the last `bytes` of a response were dropped.
     #[cold]
-    pub(crate) fn dropped(&mut self, exchange: Address, bytes: u64) {
+    pub(crate) fn record_dropped(&mut self, exchange: Address, bytes: u64) {
         if let Some(log) = &mut self.log {
             log.pending.drop_end(exchange, bytes);
         }
@@ -314,7 +328,7 @@ impl RequestLog {
 
     /// Records that all bytes queued on a connection but the last `unsent_bytes` have been sent.
     #[inline]
-    pub(crate) fn left(&mut self, connection: Address, unsent_bytes: u64) {
+    pub(crate) fn record_sent(&mut self, connection: Address, unsent_bytes: u64) {
         if let Some(log) = &mut self.log {
             log.pending.finish(&mut log.logger, connection.slot, unsent_bytes);
         }
@@ -322,7 +336,7 @@ impl RequestLog {
 }
 
 impl Log {
-    fn answered(
+    fn record(
         &mut self,
         began: Beginning,
         pass_began: Instant,
@@ -354,21 +368,21 @@ impl Log {
         self.pending.add(&mut self.logger, exchange.address(), (began.at, bytes), &record);
     }
 
-    fn answered_later(
+    fn record_deferred(
         &mut self,
-        later: &Noted,
+        request: &RecordedRequest,
         pass_began: Instant,
         status: u16,
         body_bytes: u64,
         exchange: &mut Exchange<'_>,
     ) {
-        let Some(to) = later.began.log else { return };
-        let [method, target, host, referer, user_agent, user, request_id] = &later.texts;
+        let Some(to) = request.began.log else { return };
+        let [method, target, host, referer, user_agent, user, request_id] = &request.texts;
         let record = LogRecord {
             log: to,
-            unix_micros: self.unix_micros(later.began.at, pass_began),
-            peer: later.began.peer,
-            version: Some(later.version),
+            unix_micros: self.unix_micros(request.began.at, pass_began),
+            peer: request.began.peer,
+            version: Some(request.version),
             status,
             body_bytes,
             duration_micros: 0,
@@ -382,11 +396,16 @@ impl Log {
             request_id: Text::from(&request_id[..]),
         };
         // Bytes that have been sent already are no part of the queue.
-        let bytes = exchange.queued_bytes().saturating_sub(later.began.queued_bytes);
-        self.pending.add(&mut self.logger, exchange.address(), (later.began.at, bytes), &record);
+        let bytes = exchange.queued_bytes().saturating_sub(request.began.queued_bytes);
+        self.pending.add(&mut self.logger, exchange.address(), (request.began.at, bytes), &record);
     }
 
-    fn engine_answered(&mut self, connection: Address, response: OwnResponse, pass_began: Instant) {
+    fn record_engine_response(
+        &mut self,
+        connection: Address,
+        response: OwnResponse,
+        pass_began: Instant,
+    ) {
         let Some(to) = self.server else { return };
         let at = Instant::now();
         let nothing = Text::from(&b""[..]);

@@ -245,7 +245,7 @@ impl SitesApp {
         if let Err(refusal) = outcome {
             if refusal.is_client_left() {
                 exchange.abort();
-                return request_log.answered(
+                return request_log.record(
                     began,
                     &head,
                     &Prepared::empty(refusal.status),

@@ -54,7 +54,7 @@ impl SiteResponders<'_> {
             LiveOutcome::File(file) => {
                 let sent = LiveSending { generation, live, head, now: now.unix_seconds };
                 return match sent.send(file, work, exchange) {
-                    Ok(response) => request_log.answered(request.began, head, &response, exchange),
+                    Ok(response) => request_log.record(request.began, head, &response, exchange),
                     Err(status) => {
                         let response = error_for(status, &archive, head, work);
                         request_log.respond(

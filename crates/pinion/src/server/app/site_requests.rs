@@ -194,7 +194,7 @@ impl SiteResponders<'_> {
         let response = if generation.is_damaged() {
             error_for(500, &archive, head, work)
         } else if is_unsecured {
-            request_log.https_refused(exchange.socket_peer());
+            request_log.log_refused_https(exchange.socket_peer());
             unencrypted_https(&archive, head, work)
         } else if let Some(checked) = &request.checked {
             let met = MetRules::new(generation.access().map(|rules| &**rules));

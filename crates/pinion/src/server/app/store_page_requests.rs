@@ -97,7 +97,7 @@ impl SiteResponders<'_> {
         let response = match found {
             FoundPage::Page(page) => {
                 let logged = site.send_page(&page, head, work, exchange);
-                return request_log.answered(began, head, &logged, exchange);
+                return request_log.record(began, head, &logged, exchange);
             }
             FoundPage::Nothing => error_for(404, &archive, head, work),
             FoundPage::Busy { .. } => {
@@ -137,7 +137,7 @@ impl SitesApp {
         let Self { work, dynamic, gateway, access, request_log, store, .. } = self;
         if let WaitEnd::ClientLeft = end {
             exchange.abort();
-            return request_log.answered(*began, &head, &Prepared::empty(CLIENT_LEFT), exchange);
+            return request_log.record(*began, &head, &Prepared::empty(CLIENT_LEFT), exchange);
         }
         let sites = self.serving.iter().flat_map(|serving| &serving.sites);
         let Some(site) = sites.into_iter().find(|known| known.id == *site) else {

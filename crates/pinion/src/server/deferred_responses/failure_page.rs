@@ -2,6 +2,7 @@
 
 use crate::server::dev::Developer;
 use crate::server::dev::developer_error_page::{self, DeveloperPage, SourceError};
+use crate::server::request_log::{DeferredRecord, RequestLog};
 use crate::server::site_generation::Generation;
 use pinion_engine::exchange::Exchange;
 use pinion_http::error_page::{self, ErrorFormat};
@@ -33,16 +34,24 @@ pub(super) struct FailurePageRequest<'r> {
     pub(super) developer: Option<Developer>,
 }
 
-/// Responds that a script has failed; returns the number of bytes of the page. The failure itself
-/// is for the log: the page has an id to find it there, and the report itself only for a developer.
+/// The request that a page about a failure responds to.
+pub(super) struct FailedRequest<'r, 'e> {
+    pub(super) record: Option<DeferredRecord>,
+    pub(super) is_head: bool,
+    pub(super) request_log: &'r mut RequestLog,
+    pub(super) exchange: &'r mut Exchange<'e>,
+}
+
+/// Responds that a script has failed, and records the response. The failure itself is for the log:
+/// the page has an ID to find it there, and the report itself only for a developer.
 #[cold]
-pub(super) fn failed(
+pub(super) fn respond_to_failure(
     failure: &ScriptFailure,
     generation: &Generation,
     asked: FailurePageRequest<'_>,
     work: &mut Option<Box<RequestBuffers>>,
-    exchange: &mut Exchange<'_>,
-) -> u64 {
+    request: FailedRequest<'_, '_>,
+) {
     let FailurePageRequest { path, error_format, developer } = asked;
     let archive = &generation.archive();
     let work = work.get_or_insert_default();
@@ -50,13 +59,13 @@ pub(super) fn failed(
     let Some(developer) = developer else {
         let body = with_id(&page, error_format, &failure.id);
         let body = PreparedBody::Bytes(&body);
-        return send_failure(failure, &Prepared { body, ..page.prepared }, exchange);
+        return request.respond(failure, &Prepared { body, ..page.prepared });
     };
     if error_format == ErrorFormat::Html {
         let shown = shown_to_developer(failure, generation, developer);
         let shared = SharedFields::h1(developer_error_page::FIELDS.as_bytes());
         let body = PreparedBody::Bytes(&shown);
-        return send_failure(failure, &Prepared { shared, body, ..page.prepared }, exchange);
+        return request.respond(failure, &Prepared { shared, body, ..page.prepared });
     }
     // A page of the site has no room for the report.
     let page = match page.source {
@@ -67,7 +76,7 @@ pub(super) fn failed(
     };
     let report = Some(&*failure.report);
     let body = with_report(&page, error_format, &failure.id, report);
-    send_failure(failure, &Prepared { body: PreparedBody::Bytes(&body), ..page }, exchange)
+    request.respond(failure, &Prepared { body: PreparedBody::Bytes(&body), ..page });
 }
 
 /// Returns the content of the page about a failure with its ID. A page of the site gets the ID only
@@ -108,19 +117,21 @@ fn content<'p>(page: &Prepared<'p>) -> &'p [u8] {
     }
 }
 
-/// Sends the page about a failure. Returns how many bytes of it go out.
-fn send_failure(failure: &ScriptFailure, page: &Prepared<'_>, exchange: &mut Exchange<'_>) -> u64 {
-    let mut lines = [page.shared.h1, b"Error-Id: ", failure.id.as_bytes(), b"\r\n"].concat();
-    if failure.can_retry {
-        lines.extend_from_slice(format!("Retry-After: {RETRY_AFTER_S}\r\n").as_bytes());
+impl FailedRequest<'_, '_> {
+    /// Responds with the page about a failure, and records that.
+    fn respond(self, failure: &ScriptFailure, page: &Prepared<'_>) {
+        let mut lines = [page.shared.h1, b"Error-Id: ", failure.id.as_bytes(), b"\r\n"].concat();
+        if failure.can_retry {
+            lines.extend_from_slice(format!("Retry-After: {RETRY_AFTER_S}\r\n").as_bytes());
+        }
+        let content_length = Some(content(page).len() as u64);
+        let shared = SharedFields::h1(&lines);
+        let has_type = lines.starts_with(b"Content-Type:");
+        let content_type = page.content_type.filter(|_| !has_type);
+        let response = Prepared { shared, content_type, content_length, ..*page };
+        let Self { record, is_head, request_log, exchange } = self;
+        request_log.respond_deferred(&response, record, is_head, exchange);
     }
-    let bytes = content(page).len() as u64;
-    let shared = SharedFields::h1(&lines);
-    let has_type = lines.starts_with(b"Content-Type:");
-    let content_type = page.content_type.filter(|_| !has_type);
-    let response = Prepared { shared, content_type, content_length: Some(bytes), ..*page };
-    exchange.prepared(&response, None);
-    if exchange.is_head_only() { 0 } else { bytes }
 }
 
 /// Returns the page of a developer: the error, the lines of the source, and the stack.

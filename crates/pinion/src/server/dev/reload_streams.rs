@@ -8,7 +8,7 @@
 //! A hidden page has no stream: browsers open six connections of HTTP/1 to one host, and pages in
 //! the background must not take them all.
 
-use super::super::request_log::{Later, RequestLog};
+use super::super::request_log::{DeferredRecord, RequestLog};
 use super::super::site_roster::SiteId;
 use super::{Developer, SCRIPT_PATH, STREAM_PATH};
 use crate::access_log::LogId;
@@ -67,7 +67,7 @@ struct ReloadStream {
     site: SiteId,
     /// That of the page.
     version: u64,
-    later: Option<Later>,
+    record: Option<DeferredRecord>,
     sent_bytes: u64,
 }
 
@@ -113,22 +113,16 @@ impl ReloadStreams {
         request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
-        let later = request_log.note(head, client, log, exchange);
+        let record = request_log.begin_deferred(head, client, log, exchange);
         if self.open.len() >= STREAMS_MAX {
             let response =
                 error_page::response(503, ErrorFormat::Text, error_page::BUILT_IN_FIELDS);
-            exchange.prepared(&response, None);
-            return request_log.answered_later(
-                later,
-                503,
-                response.content_length.unwrap_or(0),
-                exchange,
-            );
+            return request_log.respond_deferred(&response, record, false, exchange);
         }
         let version = version_of(head.target.query);
         exchange.head(200, STREAM_FIELDS.into_iter(), None);
         exchange.write(Slice::Copied(BEGIN));
-        let stream = ReloadStream { site, version, later, sent_bytes: BEGIN.len() as u64 };
+        let stream = ReloadStream { site, version, record, sent_bytes: BEGIN.len() as u64 };
         if version < developer.version {
             stream.reload(request_log, exchange);
         } else if exchange.is_stopping() {
@@ -195,7 +189,7 @@ impl ReloadStream {
 
     fn end(self, request_log: &mut RequestLog, exchange: &mut Exchange<'_>) {
         exchange.end(std::iter::empty());
-        request_log.stream_ended(self.later, 200, self.sent_bytes, exchange);
+        request_log.record_stream(self.record, 200, self.sent_bytes, exchange);
     }
 }
 

@@ -171,7 +171,7 @@ impl Gateway {
         match ended {
             CgiEnded::Answered { status, body_bytes } => {
                 let body_bytes = if waiting.method == Method::Head { 0 } else { body_bytes };
-                request_log.answered_later(waiting.later, status, body_bytes, exchange);
+                request_log.record_deferred(waiting.record, status, body_bytes, exchange);
             }
             CgiEnded::LocalRedirect { target } => {
                 let Some(kept) = waiting.kept else { return };
@@ -179,7 +179,7 @@ impl Gateway {
             }
             CgiEnded::Aborted { status, body_bytes, error } => {
                 self.log_cgi("the response was cut off", &waiting, &error, exchange);
-                request_log.answered_later(waiting.later, status, body_bytes, exchange);
+                request_log.record_deferred(waiting.record, status, body_bytes, exchange);
             }
             CgiEnded::File(response) => self.send_file(waiting, &response, request_log, exchange),
             CgiEnded::Failed(failure) => self.fail_cgi(waiting, &failure, request_log, exchange),
@@ -187,7 +187,7 @@ impl Gateway {
                 (None, Some(status)) => self.respond(waiting, status, request_log, exchange),
                 (status, _) => {
                     let status = status.unwrap_or(CLIENT_LEFT);
-                    request_log.answered_later(waiting.later, status, body_bytes, exchange);
+                    request_log.record_deferred(waiting.record, status, body_bytes, exchange);
                 }
             },
         }

@@ -28,11 +28,11 @@ impl Gateway {
         match ended {
             Ended::Answered { status, body_bytes } => {
                 let body_bytes = if waiting.method == Method::Head { 0 } else { body_bytes };
-                request_log.answered_later(waiting.later, status, body_bytes, exchange);
+                request_log.record_deferred(waiting.record, status, body_bytes, exchange);
             }
             Ended::Aborted { status, body_bytes, error } => {
                 self.log("the response was cut off", &waiting, &error, exchange);
-                request_log.answered_later(waiting.later, status, body_bytes, exchange);
+                request_log.record_deferred(waiting.record, status, body_bytes, exchange);
             }
             Ended::File(response) => self.send_file(waiting, &response, request_log, exchange),
             Ended::Failed(error) => self.fail(waiting, &error, request_log, exchange),
@@ -40,7 +40,7 @@ impl Gateway {
                 (None, Some(status)) => self.respond(waiting, status, request_log, exchange),
                 (status, _) => {
                     let status = status.unwrap_or(CLIENT_LEFT);
-                    request_log.answered_later(waiting.later, status, body_bytes, exchange);
+                    request_log.record_deferred(waiting.record, status, body_bytes, exchange);
                 }
             },
         }
@@ -83,14 +83,12 @@ impl Gateway {
         request_log: &mut RequestLog,
         exchange: &mut Exchange<'_>,
     ) {
-        let OpenRequest { generation, rules_path, method, later, error_format, .. } = waiting;
+        let OpenRequest { generation, rules_path, method, record, error_format, .. } = waiting;
         let archive = &generation.archive();
         let (path, work) = (rules_path.as_deref(), self.work.get_or_insert_default());
         let page = error_page_at(path, status, error_format, archive, work).prepared;
-        let body_bytes = page.content_length.filter(|_| method != Method::Head);
         let page = Prepared { allow: (status == 405).then_some(FORWARDED_METHODS), ..page };
-        exchange.prepared(&page, None);
-        request_log.answered_later(later, status, body_bytes.unwrap_or_default(), exchange);
+        request_log.respond_deferred(&page, record, method == Method::Head, exchange);
     }
 
     /// Logs why a request has no response, or not all of one.
@@ -117,6 +115,5 @@ fn redirect(
         content_length: Some(0),
         ..Prepared::empty(308)
     };
-    exchange.prepared(&response, None);
-    request_log.answered_later(waiting.later, 308, 0, exchange);
+    request_log.respond_deferred(&response, waiting.record, false, exchange);
 }

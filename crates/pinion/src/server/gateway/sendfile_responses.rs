@@ -64,7 +64,7 @@ impl Gateway {
             Ok(sent) => {
                 let body_bytes = sent.content_length.filter(|_| head.method != Method::Head);
                 let body_bytes = body_bytes.unwrap_or_default();
-                request_log.answered_later(waiting.later, sent.status, body_bytes, exchange);
+                request_log.record_deferred(waiting.record, sent.status, body_bytes, exchange);
             }
             Err(status) => {
                 let cause = unsent_file(status);
