@@ -10,6 +10,8 @@
 //! - Requests that cannot have a connection wait in the order of their arrival, each until its
 //!   deadline. The number of those that wait for one key is bounded.
 
+mod key_connections;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use crate::address_policy::AddressPolicy;
 use crate::client_tls::TlsIdentity;
 use crate::connect_target::ConnectTarget;
 use crate::limits::{CONNECTIONS_PER_KEY_MAX, POOL_IDLE_TIMEOUT_MS, POOL_WAITERS_PER_KEY_MAX};
+use key_connections::{IdleConnection, KeyConnections, PoolWaiter};
 
 /// The key that connections must have in common so that requests may share them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -129,46 +132,6 @@ pub struct ConnectionPool<K, C, W> {
     actions: VecDeque<PoolAction<C, W>>,
 }
 
-/// The connections of one key.
-#[derive(Debug)]
-struct KeyConnections<C, W> {
-    limits: KeyLimits,
-    /// The number of connections that are being opened.
-    opening: usize,
-    in_use: Vec<C>,
-    /// The connections that are not in use, the one that was released last at the end.
-    idle: Vec<IdleConnection<C>>,
-    waiters: VecDeque<PoolWaiter<W>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct IdleConnection<C> {
-    connection: C,
-    end_ms: u64,
-    serial: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct PoolWaiter<W> {
-    waiter: W,
-    reuse: Reuse,
-    deadline_ms: u64,
-    serial: u64,
-}
-
-impl<C, W> KeyConnections<C, W> {
-    fn count(&self) -> usize {
-        self.opening + self.in_use.len() + self.idle.len()
-    }
-}
-
-impl<C, W> Default for KeyConnections<C, W> {
-    fn default() -> Self {
-        let limits = KeyLimits::NONE;
-        Self { limits, opening: 0, in_use: Vec::new(), idle: Vec::new(), waiters: VecDeque::new() }
-    }
-}
-
 impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
     /// Creates an empty pool.
     #[must_use]
@@ -257,7 +220,7 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         let end_ms = now_ms.saturating_add(self.settings.idle_timeout_ms);
         let serial = self.serial();
         let Some(entry) = self.keys.get_mut(key) else { return };
-        if take(&mut entry.in_use, |in_use| *in_use == connection).is_none() {
+        if !entry.end_use(connection) {
             return;
         }
         entry.idle.push(IdleConnection { connection, end_ms, serial });
@@ -276,9 +239,9 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
     /// caller: one in use, or an unused one that the server has closed.
     pub fn closed(&mut self, key: &K, connection: C, now_ms: u64) {
         let Some(entry) = self.keys.get_mut(key) else { return };
-        if let Some(idle) = take(&mut entry.idle, |idle| idle.connection == connection) {
+        if let Some(idle) = entry.remove_idle(|idle| idle.connection == connection) {
             self.deadlines.remove(&(idle.end_ms, idle.serial));
-        } else if take(&mut entry.in_use, |in_use| *in_use == connection).is_none() {
+        } else if !entry.end_use(connection) {
             return;
         }
         self.freed(key, now_ms);
@@ -293,7 +256,7 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
             }
             let key = first.remove();
             let Some(entry) = self.keys.get_mut(&key) else { continue };
-            if let Some(idle) = take(&mut entry.idle, |idle| idle.serial == serial) {
+            if let Some(idle) = entry.remove_idle(|idle| idle.serial == serial) {
                 self.actions.push_back(PoolAction::Close(idle.connection));
                 self.freed(&key, now_ms);
             } else if let Some(waiter) = self.remove_waiter(&key, |entry| entry.serial == serial) {
@@ -350,18 +313,14 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
 
     /// Removes a request from the queue of a key, with its deadline.
     fn remove_waiter(&mut self, key: &K, is_it: impl Fn(&PoolWaiter<W>) -> bool) -> Option<W> {
-        let entry = self.keys.get_mut(key)?;
-        let position = entry.waiters.iter().position(is_it)?;
-        let removed = entry.waiters.remove(position)?;
+        let removed = self.keys.get_mut(key)?.take_waiter(is_it)?;
         self.waiting -= 1;
         self.deadlines.remove(&(removed.deadline_ms, removed.serial));
         Some(removed.waiter)
     }
 
     fn forget_if_empty(&mut self, key: &K) {
-        let is_empty =
-            |entry: &KeyConnections<C, W>| entry.count() == 0 && entry.waiters.is_empty();
-        if self.keys.get(key).is_some_and(is_empty) {
+        if self.keys.get(key).is_some_and(KeyConnections::is_empty) {
             self.keys.remove(key);
         }
     }
@@ -500,12 +459,6 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
             is_closed
         })
     }
-}
-
-/// Removes the first matching item, and keeps the order of the others.
-fn take<T>(items: &mut Vec<T>, is_it: impl Fn(&T) -> bool) -> Option<T> {
-    let position = items.iter().position(is_it)?;
-    Some(items.remove(position))
 }
 
 #[cfg(test)]

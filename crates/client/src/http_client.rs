@@ -12,11 +12,13 @@
 //! | `request` | one request and its response |
 //! | `owned_fields` | fields that are kept |
 //! | `connection_pool_key` | which requests share connections |
+//! | `connection_acquisition` | how a request gets its connection: from the pool, or a new one |
 //! | `connection_establishment` | the connection that is opened for a request |
 //! | `connection` | an open connection, and the response that is read from it |
 //! | `response_head_and_redirects` | the head of a response, and redirects |
 //! | `request_sending` | the head and the content of a request |
 //! | `protocol_codec` | the protocols of servers: HTTP/1.1, FastCGI or SCGI |
+//! | `connection_commands` | the queued work on connections |
 //! | `connection_input` | the input of connections, and the requests that get it |
 //! | `request_timeouts` | requests that wait for too long |
 //! | `request_memory` | how much memory requests take that no connection bounds |
@@ -28,6 +30,8 @@
 
 mod brotli_permit;
 mod connection;
+mod connection_acquisition;
+mod connection_commands;
 mod connection_establishment;
 mod connection_input;
 mod connection_pool_key;
@@ -50,22 +54,19 @@ use pinion_engine::Poster;
 use pinion_engine::app::{ByteStreamEvent, Gone};
 use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
-use pinion_engine::exchange::Slice;
-use pinion_engine::exchange_address::Address;
 use pinion_engine::outgoing_connect::NotConnected;
-use pinion_http::fastcgi;
 use pinion_http::h1::client::response_parser::InputEnd;
 use pinion_http::h1::head_parser::HeadStorage;
 use rustc_hash::FxHashMap;
 
 use crate::client_tls::handshake_message;
-use crate::connection_pool::{ConnectionPool, KeyLimits, PoolAction};
+use crate::connection_pool::ConnectionPool;
 use crate::content_decoder::ACCEPTED_CODINGS;
 use crate::resolver::Resolver;
 use crate::retry::RetryBudget;
 use brotli_permit::BrotliPermits;
 use connection::ClientConnection;
-use connection_establishment::{OpeningConnection, OpeningContext, OpeningOutcome};
+use connection_commands::ConnectionCommand;
 use connection_pool_key::{RequestKey, RequestKeys};
 use error::{AttemptError, HttpClientError};
 use request::{
@@ -133,25 +134,6 @@ pub struct HttpClient {
     now_ms: u64,
     is_stopping: bool,
     storage: HeadStorage,
-}
-
-/// A command for work on a connection.
-#[derive(Debug)]
-enum ConnectionCommand {
-    /// Continues a request: sends more of its content, or reads more of its response.
-    Continue(RequestId),
-    /// Continues to open a connection.
-    Open(RequestId),
-    /// Cuts connections that were being opened.
-    Abandon(OpeningConnection),
-    /// Continues with a connection that no request uses any more: the rest of its response is
-    /// discarded.
-    Drain(ConnectionId),
-    /// Cuts a connection that has left the pool.
-    Cut(Address),
-    /// Asks the application of a request that is not wanted any more to end it, and closes the
-    /// connection, which has left the pool.
-    AbortRequest(Address),
 }
 
 impl HttpClient {
@@ -425,162 +407,6 @@ impl HttpClient {
             ByteStreamEvent::Posted(_) | ByteStreamEvent::Stopping => {}
         }
         self.flush(&mut stream.connections());
-    }
-
-    /// Does the queued work on connections.
-    pub fn flush(&mut self, connections: &mut Connections<'_>) {
-        loop {
-            while let Some(action) = self.pool.next_action() {
-                self.perform(action, connections);
-            }
-            match self.commands.pop_front() {
-                None => return,
-                Some(ConnectionCommand::Continue(id)) => self.go_on(id, connections),
-                Some(ConnectionCommand::Open(id)) => self.go_on_opening(id, connections),
-                Some(ConnectionCommand::Drain(id)) => self.drain(id, connections),
-                Some(ConnectionCommand::Cut(address)) => {
-                    if let Some(mut stream) = connections.stream(address) {
-                        stream.abort();
-                    }
-                }
-                Some(ConnectionCommand::AbortRequest(address)) => {
-                    if let Some(mut stream) = connections.stream(address) {
-                        stream.write(Slice::Copied(&fastcgi::content_writer::ABORT));
-                        stream.close();
-                    }
-                }
-                Some(ConnectionCommand::Abandon(opening)) => {
-                    for id in opening.end(None, connections) {
-                        self.opening.remove(&id);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Makes the pool find a connection for a request that has none.
-    fn acquire(&mut self, id: RequestId) -> Result<(), HttpClientError> {
-        let Self { requests, pool, .. } = self;
-        let Some(pending) = requests.get_mut(&id) else { return Ok(()) };
-        pending.stage = RequestProgress::Done;
-        let limits = pending.request.connections;
-        if limits != KeyLimits::NONE {
-            pool.limit(&pending.key, limits);
-        }
-        pool.acquire(&pending.key, id, pending.reuse, pending.due_ms(), self.now_ms)?;
-        pending.stage = RequestProgress::Waiting;
-        Ok(())
-    }
-
-    fn perform(
-        &mut self,
-        action: PoolAction<ConnectionId, RequestId>,
-        connections: &mut Connections<'_>,
-    ) {
-        match action {
-            PoolAction::Close(connection) => self.close_connection(connection, connections),
-            PoolAction::TimedOut(id) => {
-                self.abandoned.remove(&id);
-                let Some(pending) = self.requests.get_mut(&id) else { return };
-                if let RequestProgress::Waiting = pending.stage {
-                    // The pool has no connection for it any more.
-                    pending.stage = RequestProgress::Done;
-                    let timeout_ms = pending.request.timeout_ms;
-                    self.fail(id, HttpClientError::QueueTimeout(timeout_ms));
-                }
-            }
-            PoolAction::Open(id) => {
-                if let Some(key) = self.abandoned.remove(&id) {
-                    return self.pool.not_opened(&key, self.now_ms);
-                }
-                let Some(pending) = self.requests.get_mut(&id) else { return };
-                self.next_opening += 1;
-                let opening =
-                    OpeningConnection::new(&pending.request, self.next_opening, self.now_ms);
-                pending.stage = RequestProgress::Opening(opening);
-                self.resolve(id);
-                self.go_on_opening(id, connections);
-            }
-            PoolAction::Assign { waiter, connection } => {
-                if let Some(key) = self.abandoned.remove(&waiter) {
-                    return self.pool.release(&key, connection, self.now_ms);
-                }
-                if let Some(pending) = self.requests.get_mut(&waiter) {
-                    pending.is_connection_reused = true;
-                }
-                self.assign(waiter, connection, connections);
-            }
-        }
-    }
-
-    fn go_on_opening(&mut self, id: RequestId, connections: &mut Connections<'_>) {
-        let Some(pending) = self.requests.get_mut(&id) else { return };
-        let RequestProgress::Opening(opening) = &mut pending.stage else { return };
-        let opened = opening.advance(&mut OpeningContext {
-            connections,
-            request: &pending.request,
-            id,
-            next_connection: &mut self.next_connection,
-            opening: &mut self.opening,
-        });
-        if let Some(wait_ms) = opening.wait_ms() {
-            self.set_alarm(id, wait_ms);
-        }
-        self.settle_opening(id, opened, connections);
-    }
-
-    fn settle_opening(
-        &mut self,
-        id: RequestId,
-        opened: OpeningOutcome,
-        connections: &mut Connections<'_>,
-    ) {
-        let (connection, address) = match opened {
-            OpeningOutcome::Pending => return,
-            OpeningOutcome::Connection(connection, address) => (connection, address),
-            OpeningOutcome::Failed(error) => return self.fail(id, error),
-        };
-        let Some(pending) = self.requests.get_mut(&id) else { return };
-        if let RequestProgress::Opening(opening) =
-            std::mem::replace(&mut pending.stage, RequestProgress::Waiting)
-        {
-            for other in opening.end(Some(connection), connections) {
-                self.opening.remove(&other);
-            }
-        }
-        self.opening.remove(&connection);
-        let key = pending.key.clone();
-        pending.is_connection_reused = false;
-        self.pool.opened(&key, connection);
-        self.connections.insert(connection, ClientConnection::new(address, key));
-        self.assign(id, connection, connections);
-    }
-
-    /// Makes [`Self::flush`] continue a request.
-    fn go_on_soon(&mut self, id: RequestId) {
-        if let Some(pending) = self.requests.get_mut(&id)
-            && !std::mem::replace(&mut pending.is_continued, true)
-        {
-            self.commands.push_back(ConnectionCommand::Continue(id));
-        }
-    }
-
-    fn connected(&mut self, connection: ConnectionId) {
-        let Some(id) = self.opening.get(&connection).copied() else { return };
-        let Some(pending) = self.requests.get_mut(&id) else { return };
-        let RequestProgress::Opening(opening) = &mut pending.stage else { return };
-        opening.connected(connection, self.now_ms);
-        self.commands.push_back(ConnectionCommand::Open(id));
-    }
-
-    fn not_connected(&mut self, connection: ConnectionId, error: AttemptError) {
-        let Some(id) = self.opening.remove(&connection) else { return };
-        let Some(pending) = self.requests.get_mut(&id) else { return };
-        let RequestProgress::Opening(opening) = &mut pending.stage else { return };
-        match opening.failed(connection, error, self.now_ms) {
-            OpeningOutcome::Failed(error) => self.fail(id, error),
-            _ => self.commands.push_back(ConnectionCommand::Open(id)),
-        }
     }
 }
 

@@ -13,9 +13,10 @@
 //! |---|---|
 //! | [`cgi_scripts`] | the scripts of a mount, and their limits |
 //! | [`cgi_failure`] | why a request has no response, and the status for that |
-//! | `script_search` | which script responds to a path |
+//! | [`script_search`] | which script responds to a path |
 //! | `script_variables` | the environment of a script |
 //! | `script_queue` | how many scripts run, and which requests wait |
+//! | `running_scripts` | the scripts that run, also without a client |
 //! | `script_request` | one request: content to the script, output to the client |
 //! | `script_output` | output of a script as a response |
 //! | `client_response` | the response as it is sent |
@@ -23,16 +24,14 @@
 pub mod cgi_failure;
 pub mod cgi_scripts;
 mod client_response;
+mod running_scripts;
 mod script_output;
 mod script_queue;
 mod script_request;
-mod script_search;
+pub mod script_search;
 mod script_variables;
 
-use std::collections::VecDeque;
-use std::ffi::OsStr;
 use std::fmt;
-use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use pinion_engine::Poster;
@@ -46,59 +45,31 @@ use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::method::Method;
 use pinion_http::refusal::Refusal;
-use pinion_http::request_head::{Framing, RequestHead};
-use pinion_jobs::folder_root::FolderRoot;
-use pinion_jobs::upload_spool::StoreError;
-use pinion_programs::program_run::{OutputRead, RunId, RunRequest, ScriptStart};
-use pinion_programs::program_runner::ProgramRunner;
+use pinion_http::request_head::RequestHead;
+use pinion_programs::program_run::{RunRequest, ScriptStart};
 use pinion_programs::spawner_access::SpawnerAccess;
-use rustc_hash::FxHashMap;
 
-use crate::fastcgi_scgi_variables::percent_decoded;
-use crate::limits::{
-    CGI_QUEUE_TIMEOUT_MS, CGI_TAG, DISCARDED_CONTENT_MAX_BYTES, DROPPED_PIECE_BYTES,
-    LOCAL_REDIRECTS_MAX, REQUEST_PIECE_BYTES,
-};
+use crate::limits::{CGI_QUEUE_TIMEOUT_MS, CGI_TAG, LOCAL_REDIRECTS_MAX, REQUEST_PIECE_BYTES};
 use crate::proxy::UploadQuotas;
-use crate::request_forwarding::has_dot_segment;
 use crate::stored_content::StoredContent;
 use crate::x_sendfile::FileResponse;
 use cgi_failure::CgiFailure;
 use cgi_scripts::CgiScripts;
-use client_response::ClientResponse;
+use running_scripts::{RunningScripts, ScriptTurn};
 pub use script_output::OutputError;
-use script_output::ScriptOutput;
 use script_queue::QueueEntry;
 use script_request::{RequestStage, ScriptEnd, ScriptRequest};
-use script_search::{FoundScript, find_script};
-use script_variables::{ScriptTarget, add_content_length, script_variables};
+use script_search::script_target;
+use script_variables::script_variables;
 
 /// The requests of one worker that CGI scripts respond to.
 pub struct Cgi {
-    runner: ProgramRunner,
-    poster: Poster,
+    running: RunningScripts,
     uploads: UploadQuotas,
     requests: AddressMap<ScriptRequest>,
-    /// The scripts that run.
-    runs: FxHashMap<RunId, ScriptRun>,
-    /// The times at which scripts have to end whose output is discarded because a file was sent in
-    /// its place, in monotonic milliseconds. Some of these scripts may have ended.
-    discarded: VecDeque<(u64, RunId)>,
     storage: HeadStorage,
     scratch: VariableScratch,
 }
-
-/// A script that runs.
-struct ScriptRun {
-    scripts: Arc<CgiScripts>,
-    /// The exchange that it responds to; `None` once that is over.
-    exchange: Option<Address>,
-    /// Bytes that it may still write once that is over.
-    left_bytes: u64,
-}
-
-/// A message to an exchange whose script may run now.
-struct ScriptTurn;
 
 /// The way in which a request has ended.
 #[derive(Debug, PartialEq)]
@@ -144,12 +115,9 @@ impl Cgi {
     #[must_use]
     pub fn new(access: SpawnerAccess, uploads: UploadQuotas, poster: Poster) -> Self {
         Self {
-            runner: ProgramRunner::with_tag(access, CGI_TAG),
-            poster,
+            running: RunningScripts::new(access, poster),
             uploads,
             requests: AddressMap::default(),
-            runs: FxHashMap::default(),
-            discarded: VecDeque::new(),
             storage: HeadStorage::new(),
             scratch: VariableScratch::default(),
         }
@@ -185,24 +153,11 @@ impl Cgi {
             return Err(CgiFailure::NoRow);
         }
         let variables = script_variables(scripts, &target, head, client, &mut self.scratch);
+        let variables = variables.map_err(CgiFailure::Variables)?;
         let stored_max_bytes = scripts.stored_max_bytes_of(head.framing);
         let is_stored = stored_max_bytes.is_some();
-        let request = ScriptRequest {
-            scripts: Arc::clone(scripts),
-            output: ScriptOutput::new(head.method, &target.path),
-            path: target.path,
-            stage: if is_stored { RequestStage::Storing } else { RequestStage::Waiting },
-            variables: variables.map_err(CgiFailure::Variables)?,
-            has_content: !matches!(head.framing, Framing::None | Framing::Length(0)),
-            stored: is_stored.then(|| StoredContent::new(&self.uploads)),
-            lacks_length: matches!(head.framing, Framing::Chunked | Framing::Frames),
-            response: ClientResponse::default(),
-            defaults: Arc::clone(defaults),
-            wanted_bytes: 0,
-            has_all_content: head.framing == Framing::None,
-            due_ms: 0,
-            output_end_ms: None,
-        };
+        let stored = is_stored.then(|| StoredContent::new(&self.uploads));
+        let request = ScriptRequest::new(scripts, defaults, head, (target, variables), stored);
         let address = exchange.address();
         exchange.wait(None);
         // The script decides how much it takes, unless the content is stored.
@@ -226,23 +181,28 @@ impl Cgi {
         let ended = match event {
             Event::Body(bytes) if is_storing => {
                 exchange.want(bytes.len() as u64);
-                let stored = request.stored.as_mut();
-                let stored = stored.map(|stored| stored.append(bytes, &self.uploads));
-                self.stored(address, stored.unwrap_or(Ok(())))
+                let stored = request.store(bytes, &self.uploads);
+                stored.err().map(|failure| self.failed(address, failure))
             }
-            Event::BodyEnd(_) if is_storing => self.collected(address, exchange),
+            Event::BodyEnd(_) if is_storing => {
+                let entered = match request.finish_storing() {
+                    Ok(()) => self.enter(address, exchange),
+                    Err(failure) => Err(failure),
+                };
+                entered.err().map(|failure| self.failed(address, failure))
+            }
             Event::Body(bytes) => {
                 request.wanted_bytes = request.wanted_bytes.saturating_sub(bytes.len() as u64);
                 request.due_ms = now_ms + request.scripts.timeout_ms;
                 if let RequestStage::Running(id) = request.stage {
-                    self.runner.write(id, Some(bytes));
+                    self.running.runner.write(id, Some(bytes));
                 }
                 self.go_on(address, exchange)
             }
             Event::BodyEnd(_) => {
                 (request.has_all_content, request.wanted_bytes) = (true, 0);
                 match request.stage {
-                    RequestStage::Running(id) => self.runner.write(id, None),
+                    RequestStage::Running(id) => self.running.runner.write(id, None),
                     // Nothing was asked for, so there is no content.
                     _ => request.has_content = false,
                 }
@@ -284,32 +244,30 @@ impl Cgi {
         event: &ByteStreamEvent<'_>,
         stream: &mut ByteStreamHandle<'_>,
     ) {
-        self.runner.byte_stream_event(event, stream);
+        self.running.runner.byte_stream_event(event, stream);
     }
 
     /// Does the due work. Call it at the top of each pass, and [`Self::flush`] after it.
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
-        self.stop_discarded(connections.now().monotonic_ms);
-        self.runner.pass(connections);
+        self.running.pass(connections);
     }
 
     /// Returns the time when [`Self::pass`] has something to do, in monotonic milliseconds.
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
-        let discarded = self.discarded.front().map(|(due_ms, _)| *due_ms);
-        [self.runner.alarm_ms(), discarded].into_iter().flatten().min()
+        self.running.alarm_ms()
     }
 
     /// Stops with the server: the connection to the spawner ends with the last script.
     pub fn stop(&mut self) {
-        self.runner.stop();
+        self.running.runner.stop();
     }
 
     /// Returns whether [`Self::flush`] has something to do.
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {
-        self.runner.has_work()
+        self.running.runner.has_work()
     }
 
     /// Passes on the output of scripts. `ended` is called for each request that this ends, with its
@@ -319,14 +277,9 @@ impl Cgi {
         connections: &mut Connections<'_>,
         mut ended: impl FnMut(CgiEnded, &mut Exchange<'_>),
     ) {
-        while self.runner.has_work() {
-            self.runner.flush(connections);
-            while let Some(id) = self.runner.next_news() {
-                let Some(run) = self.runs.get(&id) else { continue };
-                let Some(address) = run.exchange else {
-                    self.go_on_without_client(id);
-                    continue;
-                };
+        while self.running.runner.has_work() {
+            self.running.runner.flush(connections);
+            while let Some(address) = self.running.next_exchange() {
                 // Without an exchange its last event is on the way.
                 let Some(mut exchange) = connections.exchange(address) else { continue };
                 match self.go_on(address, &mut exchange) {
@@ -339,7 +292,7 @@ impl Cgi {
 
     /// Continues an exchange in both directions, as far as there is room.
     fn go_on(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<CgiEnded> {
-        let Self { runner, requests, storage, .. } = self;
+        let Self { running: RunningScripts { runner, .. }, requests, storage, .. } = self;
         let request = requests.get_mut(&address)?;
         let RequestStage::Running(id) = request.stage else { return None };
         let (ended, end) = match request.give_content(runner, id, exchange) {
@@ -351,63 +304,6 @@ impl Cgi {
         };
         self.forget(address, end);
         Some(ended)
-    }
-
-    /// Keeps a script running whose client has its response, or has left: its further output is
-    /// dropped, and its place becomes free when it has ended.
-    fn go_on_without_client(&mut self, id: RunId) {
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        while let OutputRead::Bytes(bytes) = self.runner.read(id, DROPPED_PIECE_BYTES, |_| ()) {
-            run.left_bytes = run.left_bytes.saturating_sub(bytes as u64);
-        }
-        if self.runner.has_ended(id) {
-            self.end_run(id);
-        } else if run.left_bytes == 0 {
-            self.runner.cancel(id);
-        }
-    }
-
-    /// Stops scripts with discarded output that run for too long.
-    fn stop_discarded(&mut self, now_ms: u64) {
-        while let Some((due_ms, id)) = self.discarded.front() {
-            if *due_ms > now_ms && self.runs.contains_key(id) {
-                return;
-            }
-            self.runner.cancel(*id);
-            self.discarded.pop_front();
-        }
-    }
-
-    /// Continues after a piece of content was stored, or could not be.
-    fn stored(&mut self, address: Address, stored: Result<(), StoreError>) -> Option<CgiEnded> {
-        let failure = match stored.err()? {
-            StoreError::Full(why) => CgiFailure::StorageFull(why.into()),
-            StoreError::Io(error) => CgiFailure::Stored(error.to_string().into()),
-        };
-        Some(self.failed(address, failure))
-    }
-
-    /// Continues after all content of an exchange is stored: its script may run.
-    fn collected(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<CgiEnded> {
-        let request = self.requests.get_mut(&address)?;
-        let finished = request.stored.as_mut().map(StoredContent::finish)?;
-        let bytes = match finished {
-            Ok(bytes) => bytes,
-            Err(error) => return self.stored(address, Err(error)),
-        };
-        request.stage = RequestStage::Waiting;
-        request.has_content = bytes > 0;
-        request.has_all_content = bytes == 0;
-        let added = if request.lacks_length {
-            add_content_length(&mut request.variables, bytes)
-        } else {
-            Ok(())
-        };
-        let entered = match added {
-            Ok(()) => self.enter(address, exchange),
-            Err(error) => Err(CgiFailure::Variables(error)),
-        };
-        entered.err().map(|failure| self.failed(address, failure))
     }
 
     /// Starts the script of a request, or lets the request wait.
@@ -450,21 +346,14 @@ impl Cgi {
             timeout_ms: scripts.total_timeout_ms,
             script: Some(ScriptStart { path: request.path.clone().into(), variables }),
         };
-        match self.runner.start(run, now_ms) {
+        match self.running.start(run, &scripts, address, now_ms) {
             Ok(id) => {
                 request.stage = RequestStage::Running(id);
                 request.due_ms = now_ms + scripts.timeout_ms;
                 exchange.wait(Some(scripts.timeout_ms));
-                let run = ScriptRun { scripts, exchange: Some(address), left_bytes: u64::MAX };
-                self.runs.insert(id, run);
                 Ok(())
             }
-            Err(error) => {
-                self.release(&scripts);
-                let path = self.requests.get(&address).map(|request| request.path.clone());
-                let path = path.unwrap_or_default();
-                Err(CgiFailure::of_run(&scripts, &path, Arc::new(error)))
-            }
+            Err(error) => Err(CgiFailure::of_run(&scripts, &request.path, Arc::new(error))),
         }
     }
 
@@ -535,40 +424,10 @@ impl Cgi {
             RequestStage::Storing => {}
             RequestStage::Waiting => {
                 if request.scripts.queue.take(address) {
-                    self.release(&request.scripts);
+                    self.running.release(&request.scripts);
                 }
             }
-            RequestStage::Running(id) if self.runner.has_ended(id) => self.end_run(id),
-            RequestStage::Running(id) => {
-                let Some(run) = self.runs.get_mut(&id) else { return };
-                run.exchange = None;
-                match end {
-                    ScriptEnd::GoesOn => self.runner.write(id, None),
-                    ScriptEnd::Discarded { due_ms } => {
-                        run.left_bytes = DISCARDED_CONTENT_MAX_BYTES;
-                        self.discarded.push_back((due_ms, id));
-                        self.runner.write(id, None);
-                        self.go_on_without_client(id);
-                    }
-                    ScriptEnd::Stopped => self.runner.cancel(id),
-                }
-            }
-        }
-    }
-
-    /// Frees the place of a script that has ended.
-    fn end_run(&mut self, id: RunId) {
-        self.runner.close(id);
-        if let Some(run) = self.runs.remove(&id) {
-            self.release(&run.scripts);
-        }
-    }
-
-    /// Frees the place of a script for the next request.
-    fn release(&self, scripts: &CgiScripts) {
-        if let Some(next) = scripts.queue.release() {
-            // A message that cannot be sent is not needed at the deadline of the request.
-            let _ = self.poster.post(next, Box::new(ScriptTurn));
+            RequestStage::Running(id) => self.running.end_request(id, end),
         }
     }
 }
@@ -578,11 +437,8 @@ impl Drop for Cgi {
     fn drop(&mut self) {
         for (address, request) in std::mem::take(&mut self.requests) {
             if request.stage == RequestStage::Waiting && request.scripts.queue.take(address) {
-                self.release(&request.scripts);
+                self.running.release(&request.scripts);
             }
-        }
-        for run in std::mem::take(&mut self.runs).into_values() {
-            self.release(&run.scripts);
         }
     }
 }
@@ -591,47 +447,4 @@ impl fmt::Debug for Cgi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cgi").field("requests", &self.requests).finish_non_exhaustive()
     }
-}
-
-/// Returns the script that responds to a path, as the client has sent it.
-fn script_target(scripts: &CgiScripts, path: &[u8]) -> Result<ScriptTarget, CgiFailure> {
-    if has_dot_segment(path) {
-        return Err(CgiFailure::Path);
-    }
-    let raw = scripts.mount.rest(path).ok_or(CgiFailure::NoScript)?;
-    let rest = percent_decoded(raw).ok_or(CgiFailure::Path)?;
-    let mount = percent_decoded(scripts.mount.as_str().as_bytes()).ok_or(CgiFailure::Path)?;
-    if let Some(script) = &scripts.script {
-        return Ok(ScriptTarget { path: script.to_vec(), name: mount, path_info: rest });
-    }
-    let root = FolderRoot::open(&scripts.folder).map_err(|error| CgiFailure::Folder {
-        folder: scripts.folder.display().to_string().into(),
-        error: error.to_string().into(),
-    })?;
-    let found = find_script(&without_encoded_slashes(raw), |path| root.kind(path).ok());
-    let FoundScript { path, path_info } = found.ok_or(CgiFailure::NoScript)?;
-    let name = [&*mount, &path].join(&b'/');
-    // The rest of the path may have encoded slashes.
-    let path_info = rest.get(rest.len() - path_info.len()..).unwrap_or_default().to_vec();
-    Ok(ScriptTarget { path, name, path_info })
-}
-
-/// Returns the path of the script that responds to a path, as the client has sent it, for messages,
-/// and its `PATH_INFO`.
-///
-/// # Errors
-/// No script responds.
-pub fn located_script(scripts: &CgiScripts, path: &[u8]) -> Result<(String, Vec<u8>), CgiFailure> {
-    let ScriptTarget { path, path_info, .. } = script_target(scripts, path)?;
-    let file = scripts.folder.join(OsStr::from_bytes(&path));
-    Ok((file.display().to_string(), path_info))
-}
-
-/// Decodes a path, with a NUL byte in the place of each encoded slash: no name of a script has one.
-fn without_encoded_slashes(path: &[u8]) -> Vec<u8> {
-    let parts = path.split(|byte| *byte == b'/').map(|segment| {
-        let decoded = percent_decoded(segment).unwrap_or_default();
-        decoded.iter().map(|byte| if *byte == b'/' { 0 } else { *byte }).collect::<Vec<u8>>()
-    });
-    parts.collect::<Vec<_>>().join(&b'/')
 }

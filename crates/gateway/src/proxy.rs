@@ -6,12 +6,14 @@
 //!
 //! | Module | Task |
 //! |---|---|
+//! | `forwarded_request` | one request: content to the server, the response to the client |
 //! | `upstream_failover` | which server a request is sent to, and the next one on failure |
 //! | `stored_upload` | content that is stored before a server is asked |
 //! | `discarded_responses` | responses whose content is discarded |
 //! | `health_checks` | requests that find out whether servers work |
 
 mod discarded_responses;
+mod forwarded_request;
 mod health_checks;
 mod open_counts;
 mod stored_upload;
@@ -22,41 +24,34 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use pinion_client::connection_pool::PoolSettings;
-use pinion_client::http_client::error::HttpClientError;
-use pinion_client::http_client::request::{OwnedFields, ReadOutcome, ResponseStart};
+use pinion_client::http_client::request::OwnedFields;
 use pinion_client::http_client::{HttpClient, HttpClientSettings, RequestId};
 use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
 use pinion_engine::app::{ByteStreamEvent, Event};
 use pinion_engine::byte_stream_handle::ByteStreamHandle;
 use pinion_engine::connection_actions::Connections;
-use pinion_engine::exchange::{ContentRoom, Exchange, Slice};
+use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::{Address, AddressMap};
-use pinion_http::field::Field;
 use pinion_http::forwarded_client::ClientIdentity;
-use pinion_http::h1::client::response_error::ResponseError;
 use pinion_http::refusal::Refusal;
 use pinion_http::request_head::{Framing, RequestHead};
-use pinion_jobs::upload_spool::StoreError;
 use rustc_hash::FxHashMap;
 
 use crate::fastcgi_scgi_variables::forward_to_program;
-use crate::field_changes::FieldChanges;
-use crate::limits::{REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES, UPSTREAM_TAG};
+use crate::limits::{REQUEST_PIECE_BYTES, UPSTREAM_TAG};
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::{forward, forwarded_trailers};
-use crate::response_forwarding::{
-    ResponseChanges, forwarded, forwarded_interim, location_for_client,
-};
 use crate::tunnels::Tunnels;
-use crate::upstream_group::{UpstreamGroup, UpstreamOptions};
+use crate::upstream_group::UpstreamGroup;
 use crate::websocket_handshake::WebSocketHandshake;
 use crate::x_sendfile::FileResponse;
 use discarded_responses::DiscardedResponses;
+use forwarded_request::Forwarding;
 use health_checks::HealthChecks;
 pub use open_counts::ProxyHoldings;
-use stored_upload::StoredUpload;
 pub use stored_upload::UploadQuotas;
+use stored_upload::{StoredUpload, stored_upload_max_bytes};
 pub use upstream_failover::ServerNews;
 use upstream_failover::{Attempts, NextAttempt, Random, failure_of};
 
@@ -90,33 +85,6 @@ pub struct ProxySettings {
     pub connections_max: usize,
     /// The quotas of uploads that are stored before a server is asked.
     pub uploads: UploadQuotas,
-}
-
-/// A request that is forwarded.
-struct Forwarding {
-    /// Not valid as long as [`Self::upload`] is collected.
-    id: RequestId,
-    attempts: Attempts,
-    /// Content that is stored before a server is asked.
-    upload: Option<StoredUpload>,
-    /// Lines of fields that the response has unless the upstream server sets them.
-    defaults: Arc<[u8]>,
-    /// The protocols that the client would switch to.
-    offered: Option<Box<str>>,
-    /// The handshake with the upstream server for the extended CONNECT of the client.
-    handshake: Option<WebSocketHandshake>,
-    /// The content has a length that the client has announced.
-    has_length: bool,
-    /// Bytes of content that were asked for and have not come.
-    wanted_bytes: u64,
-    /// All content of the request has come, or it has none.
-    has_all_content: bool,
-    /// Enough of the response waits for the client: nothing is read of it until there is room.
-    is_full: bool,
-    /// The status of the response whose head was sent.
-    status: Option<u16>,
-    /// Bytes of content that were sent.
-    body_bytes: u64,
 }
 
 /// A message that an application has written to its error stream.
@@ -454,38 +422,6 @@ impl Proxy {
         Some(ended)
     }
 
-    /// Continues after a piece of content was stored, or could not be.
-    fn stored(&mut self, address: Address, stored: Result<(), StoreError>) -> Option<Ended> {
-        let error = match stored.err()? {
-            StoreError::Full(why) => ProxyError::StorageFull(why.into()),
-            StoreError::Io(error) => ProxyError::Stored(error.to_string().into()),
-        };
-        Some(self.failed(address, error))
-    }
-
-    /// Continues after all content of an exchange is stored: its server is asked.
-    fn collected(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<Ended> {
-        let forwarding = self.exchanges.get_mut(&address)?;
-        let finished = forwarding.upload.as_mut().map(StoredUpload::finish)?;
-        let request = match finished {
-            Ok(request) => request?,
-            Err(error) => return self.stored(address, Err(error)),
-        };
-        let now_ms = exchange.now().monotonic_ms;
-        forwarding.attempts.begin(now_ms);
-        match self.client.start(request, now_ms) {
-            Ok(id) => {
-                forwarding.id = id;
-                self.requests.insert(id, address);
-                None
-            }
-            Err(error) => {
-                let error = failure_of(&forwarding.attempts.server, Arc::new(error));
-                Some(self.failed(address, error))
-            }
-        }
-    }
-
     /// Ends a request of an exchange that has failed for good.
     fn failed(&mut self, address: Address, error: ProxyError) -> Ended {
         self.forget(address);
@@ -501,262 +437,11 @@ impl Proxy {
         Ended::Gone { status, body_bytes }
     }
 
-    /// Discards the content of the response to an exchange. An application that has all of the
-    /// request may finish.
-    fn leave_response(&mut self, address: Address, now_ms: u64) {
-        let is_sent = |one: &Forwarding| {
-            one.has_all_content && one.upload.as_ref().is_none_or(StoredUpload::is_sent)
-        };
-        if !self.exchanges.get(&address).is_some_and(is_sent) {
-            return self.forget(address);
-        }
-        if let Some(forwarding) = self.exchanges.remove(&address) {
-            self.requests.remove(&forwarding.id);
-            self.discarded.add(forwarding.id, forwarding.attempts.server, now_ms);
-            self.discard(forwarding.id, now_ms);
-        }
-    }
-
-    fn discard(&mut self, id: RequestId, now_ms: u64) {
-        self.messages.extend(self.discarded.news(id, &mut self.client, now_ms));
-    }
-
     fn forget(&mut self, address: Address) {
         if let Some(forwarding) = self.exchanges.remove(&address) {
             self.requests.remove(&forwarding.id);
             self.client.close(forwarding.id);
         }
-    }
-}
-
-impl Forwarding {
-    /// Returns whether content is stored, and no server was asked yet.
-    fn is_collecting(&self) -> bool {
-        self.upload.as_ref().is_some_and(StoredUpload::is_collecting)
-    }
-
-    /// Asks the client for more content if the upstream server takes it, or sends more of the
-    /// stored content.
-    fn take_content(
-        &mut self,
-        client: &mut HttpClient,
-        exchange: &mut Exchange<'_>,
-    ) -> std::io::Result<()> {
-        if let Some(upload) = &mut self.upload {
-            upload.send(client, self.id)?;
-            if self.status.is_some() && upload.is_sent() {
-                // It is not sent once more.
-                self.upload = None;
-            }
-            return Ok(());
-        }
-        let is_over = self.has_all_content || self.wanted_bytes > 0;
-        if !is_over && client.takes_content(self.id) {
-            exchange.want(REQUEST_PIECE_BYTES);
-            self.wanted_bytes = REQUEST_PIECE_BYTES;
-        }
-        Ok(())
-    }
-
-    /// Returns whether the server is an application that speaks FastCGI or SCGI.
-    fn is_of_application(&self) -> bool {
-        self.attempts.server.group().options.program.is_some()
-    }
-
-    /// Returns whether content is stored only to find out its length.
-    fn lacks_length(&self) -> bool {
-        let options = &self.attempts.server.group().options;
-        self.is_collecting() && !self.has_length && options.stored_upload_max_bytes.is_none()
-    }
-
-    /// Returns the text that the application has written to its error stream since the last call.
-    fn message(&self, client: &mut HttpClient) -> Option<ApplicationMessage> {
-        let text = client.take_stderr(self.id);
-        let server = || self.attempts.server.to_string().into();
-        (!text.is_empty()).then(|| ApplicationMessage { server: server(), text: text.into() })
-    }
-
-    /// Passes on the available part of the response.
-    fn respond(
-        &mut self,
-        client: &mut HttpClient,
-        tunnels: &mut Tunnels,
-        news: &mut VecDeque<ServerNews>,
-        exchange: &mut Exchange<'_>,
-    ) -> Option<Ended> {
-        let status = match self.status {
-            Some(status) => status,
-            None => {
-                self.interim(client, exchange);
-                match client.response(self.id) {
-                    Ok(None) => return None,
-                    Ok(Some(start)) if start.status == 101 => {
-                        let start = start.clone();
-                        news.extend(self.succeeded());
-                        return Some(self.switch(start, client, tunnels, exchange));
-                    }
-                    // It would open a tunnel that leads nowhere.
-                    Ok(Some(start))
-                        if self.handshake.is_some() && (200..300).contains(&start.status) =>
-                    {
-                        let upstream = self.attempts.server.to_string().into();
-                        let error = ProxyError::NotSwitched { upstream, status: start.status };
-                        return Some(Ended::Failed(error));
-                    }
-                    Ok(Some(start)) => {
-                        if let Some(file) = self.file_response(start) {
-                            news.extend(self.succeeded());
-                            return Some(Ended::File(Box::new(file)));
-                        }
-                        let status = self.send_head(start, exchange);
-                        news.extend(self.succeeded());
-                        status
-                    }
-                    Err(error) => return Some(Ended::Failed(self.failure(error))),
-                }
-            }
-        };
-        while !self.is_full {
-            let mut room = ContentRoom::Free;
-            let give = |bytes: &[u8]| room = exchange.write(Slice::Copied(bytes));
-            match client.read(self.id, RESPONSE_PIECE_BYTES, give) {
-                ReadOutcome::Pending => return None,
-                ReadOutcome::Bytes(bytes) => self.body_bytes += bytes as u64,
-                ReadOutcome::End => {
-                    let trailers = client.trailers(self.id);
-                    exchange.end(forwarded_interim(trailers.iter(), self.response_changes()));
-                    return Some(Ended::Answered { status, body_bytes: self.body_bytes });
-                }
-                ReadOutcome::Failed(error) => {
-                    exchange.cut_short();
-                    let (body_bytes, error) = (self.body_bytes, self.failure(error));
-                    return Some(Ended::Aborted { status, body_bytes, error });
-                }
-            }
-            self.is_full = room != ContentRoom::Free;
-        }
-        None
-    }
-
-    /// Sends the head of the response. Returns its status.
-    fn send_head(&mut self, start: &ResponseStart, exchange: &mut Exchange<'_>) -> u16 {
-        let location = self.location(start);
-        let changes = ResponseChanges::new(self.options(), location.as_deref());
-        let fields = forwarded(start.fields.iter(), changes, &self.defaults);
-        exchange.head(start.status, fields.iter().copied(), start.content_length);
-        *self.status.insert(start.status)
-    }
-
-    /// Returns the response if a file is sent in place of its content.
-    fn file_response(&self, start: &ResponseStart) -> Option<FileResponse> {
-        if !self.options().sends_files {
-            return None;
-        }
-        let location = self.location(start);
-        let changes = ResponseChanges::new(self.options(), location.as_deref());
-        FileResponse::of(start.status, start.fields.iter(), changes, &self.defaults)
-    }
-
-    /// Returns the value of `Location` as the client gets it, if that is another one.
-    fn location(&self, start: &ResponseStart) -> Option<Vec<u8>> {
-        let (attempts, options) = (&self.attempts, self.options());
-        // Applications know the paths of the site, and have no host of their own.
-        let value = start.fields.get("Location").filter(|_| options.program.is_none())?;
-        let (upstream, asked) = (attempts.server.upstream()?, attempts.asked.as_deref());
-        location_for_client(value, upstream, options.path.as_ref(), asked)
-    }
-
-    /// Returns how the messages of the mount are changed.
-    fn options(&self) -> &UpstreamOptions {
-        &self.attempts.server.group().options
-    }
-
-    /// Records that the server has responded.
-    fn succeeded(&mut self) -> Option<ServerNews> {
-        let change = self.attempts.server.succeeded()?;
-        let server = self.attempts.server.to_string().into();
-        Some(ServerNews { server, change, reason: None })
-    }
-
-    /// Makes a tunnel of both connections.
-    fn switch(
-        &self,
-        mut start: ResponseStart,
-        client: &mut HttpClient,
-        tunnels: &mut Tunnels,
-        exchange: &mut Exchange<'_>,
-    ) -> Ended {
-        if let Some(handshake) = &self.handshake
-            && !handshake.take_accept(&mut start)
-        {
-            let upstream = self.attempts.server.to_string().into();
-            return Ended::Failed(ProxyError::WebSocketAccept { upstream });
-        }
-        let protocol = start.fields.get("Upgrade").unwrap_or_default();
-        // One that is not taken ends with the request.
-        let is_offered = self.has_offered(protocol);
-        let tunnel = is_offered.then(|| client.take_tunnel(self.id)).flatten();
-        let Some(tunnel) = tunnel else {
-            let error = HttpClientError::Response(ResponseError::UnexpectedUpgrade);
-            return Ended::Failed(self.failure(Arc::new(error)));
-        };
-        let own = [
-            Field { name: b"Connection", value: b"Upgrade" },
-            Field { name: b"Upgrade", value: protocol },
-        ];
-        let fields = forwarded_interim(start.fields.iter(), self.response_changes());
-        let address = exchange.address();
-        let server = self.attempts.server.for_tunnel();
-        if let Some(handshake) = &self.handshake {
-            exchange.open_tunnel(fields);
-            let connections = &mut exchange.connections();
-            tunnels.open_on_stream(address, handshake.has_ended, tunnel, server, connections);
-            return Ended::Answered { status: 200, body_bytes: 0 };
-        }
-        let fields = fields.chain(own);
-        exchange.upgrade(fields);
-        tunnels.open(address, tunnel, server, &mut exchange.connections());
-        Ended::Answered { status: 101, body_bytes: 0 }
-    }
-
-    /// Returns whether the client would switch to a protocol.
-    fn has_offered(&self, protocol: &[u8]) -> bool {
-        let offered = self.offered.iter().flat_map(|offered| offered.split(", "));
-        offered.into_iter().any(|one| one.as_bytes().eq_ignore_ascii_case(protocol))
-    }
-
-    /// Passes on interim responses, except 100: this server has sent its own.
-    fn interim(&mut self, client: &mut HttpClient, exchange: &mut Exchange<'_>) {
-        while let Some(interim) = client.next_interim(self.id) {
-            if interim.status != 100 {
-                let fields = forwarded_interim(interim.fields.iter(), self.response_changes());
-                let fields: Vec<Field<'_>> = fields.collect();
-                exchange.interim(interim.status, fields.into_iter());
-            }
-        }
-    }
-
-    /// Returns the fields that the operator sets or removes in responses.
-    fn response_changes(&self) -> &FieldChanges {
-        &self.attempts.server.group().options.response_fields
-    }
-
-    fn failure(&self, error: Arc<HttpClientError>) -> ProxyError {
-        failure_of(&self.attempts.server, error)
-    }
-}
-
-/// Returns how much content of a request is stored before its server is asked; `None` if it is
-/// passed on as it comes.
-fn stored_upload_max_bytes(options: &UpstreamOptions, framing: Framing) -> Option<u64> {
-    let has_no_length = matches!(framing, Framing::Chunked | Framing::Frames);
-    match options.stored_upload_max_bytes {
-        _ if framing == Framing::None => None,
-        Some(max_bytes) => Some(max_bytes),
-        None if options.program.is_some() && has_no_length => {
-            Some(options.unknown_length_max_bytes)
-        }
-        None => None,
     }
 }
 

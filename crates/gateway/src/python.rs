@@ -13,11 +13,13 @@
 //! | [`python_app`] | the application of a mount |
 //! | [`python_failure`] | why a request has no response, and the status for that |
 //! | `process_request_queue` | how many requests each process has, and which requests wait |
+//! | `process_assignment` | which process a request goes to, and when its place is free again |
 //! | `process_link` | the connection to a process |
 //! | `file_descriptor_channel`, `sent_file` | files that processes open and this server sends |
 //! | `process_messages` | frames of processes, their ends, requests that they cannot begin |
+//! | `stuck_processes` | processes that do nothing any more |
 //! | `python_request` | one request: content to the process, the response to the client |
-//! | `websockets`, `open_websocket` | WebSockets that an ASGI application has accepted |
+//! | `websockets`, `open_websocket` | requests for WebSockets, and accepted WebSockets |
 //! | `python_environ` | the environ of a request for a WSGI application |
 //! | `python_scope` | the scope of a request for an ASGI application |
 //! | `fuzz_properties` | the properties of both for any request: for tests and the fuzzer |
@@ -28,6 +30,7 @@ mod file_descriptor_channel;
 pub mod fuzz_properties;
 pub mod limits;
 mod open_websocket;
+mod process_assignment;
 mod process_link;
 mod process_messages;
 mod process_request_queue;
@@ -50,27 +53,25 @@ use pinion_engine::connection_actions::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::exchange_address::{Address, AddressMap};
 use pinion_http::cgi::variables::VariableScratch;
-use pinion_http::field::Field;
 use pinion_http::forwarded_client::ClientIdentity;
 use pinion_http::h1::head_parser::HeadStorage;
 use pinion_http::method::Method;
-use pinion_http::python::frame_writer::{write_gone, write_stack};
+use pinion_http::python::frame_writer::write_stack;
 use pinion_http::refusal::Refusal;
-use pinion_http::request_head::{RequestHead, TunnelProtocol};
-use pinion_http::websocket::handshake::WebSocketRequest;
+use pinion_http::request_head::RequestHead;
 use rustc_hash::FxHashMap;
 
 use crate::limits::{PYTHON_TAG, REQUEST_PIECE_BYTES};
 use crate::proxy::{Ended, UploadQuotas};
 use crate::proxy_error::ProxyError;
-use limits::{QUEUE_TIMEOUT_MS, WAITING_MAX};
+use limits::QUEUE_TIMEOUT_MS;
+use process_assignment::ProcessTurn;
 use process_link::ProcessLink;
-use process_request_queue::QueueEntry;
-use python_app::{AppProcess, PythonApp};
+use python_app::PythonApp;
 use python_failure::PythonFailure;
 use python_request::{PythonRequest, RequestStage};
 use sent_file::SentFiles;
-use websockets::WebSockets;
+use websockets::{WebSockets, websocket_request};
 
 /// The requests of one worker that Python applications respond to.
 pub struct Python {
@@ -100,9 +101,6 @@ pub struct Python {
     blocked_checks: VecDeque<(u64, u64)>,
     is_stopping: bool,
 }
-
-/// A message to an exchange of another worker that a process has time for now.
-struct ProcessTurn;
 
 impl Python {
     /// Makes one for a worker, whose connections have [`PYTHON_TAG`].
@@ -321,56 +319,6 @@ impl Python {
         }
     }
 
-    /// Sends a request to a process, or lets it wait.
-    fn enter(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Result<(), ProxyError> {
-        let Some(request) = self.requests.get_mut(&address) else { return Ok(()) };
-        request.stage = RequestStage::Waiting;
-        match request.app.queue.enter(address) {
-            QueueEntry::Run(process) => {
-                self.start(address, process, exchange);
-                Ok(())
-            }
-            QueueEntry::Waits => {
-                request.due_ms = exchange.now().monotonic_ms + QUEUE_TIMEOUT_MS;
-                exchange.wait(Some(QUEUE_TIMEOUT_MS));
-                Ok(())
-            }
-            QueueEntry::NotLoaded => Err(request.error(PythonFailure::NotLoaded)),
-            QueueEntry::Full => Err(request.error(PythonFailure::QueueFull { max: WAITING_MAX })),
-        }
-    }
-
-    /// Gives a request that has waited to a process that may have time for it.
-    fn turn(&mut self, address: Address, exchange: &mut Exchange<'_>) {
-        let Some(request) = self.requests.get(&address) else { return };
-        if request.stage == RequestStage::Waiting
-            && let Some(process) = request.app.queue.take(address)
-        {
-            self.start(address, process, exchange);
-        }
-    }
-
-    /// Sends a request to a process, which has a place for it.
-    fn start(&mut self, address: Address, process: u64, exchange: &mut Exchange<'_>) {
-        let Some(request) = self.requests.get_mut(&address) else { return };
-        let last_number = &mut self.last_number;
-        let number = *self.numbers.entry(process).or_insert_with(|| {
-            *last_number += 1;
-            *last_number
-        });
-        let app = &request.app;
-        let link = self.links.entry(number).or_insert_with(|| {
-            ProcessLink::new(AppProcess { app: Arc::clone(app), number: process })
-        });
-        if !link.has_unsent() {
-            self.unsent.push(number);
-        }
-        request.stage = RequestStage::Sent { link: number, number: link.add(address) };
-        let timeout_ms = request.app.timeout_ms;
-        request.due_ms = exchange.now().monotonic_ms + timeout_ms;
-        exchange.wait(Some(timeout_ms));
-    }
-
     /// Handles a passed deadline: the event that an exchange waits for has not come in time.
     fn deadline(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<Ended> {
         let now_ms = exchange.now().monotonic_ms;
@@ -430,75 +378,6 @@ impl Python {
             request.map_or((None, 0), |request| (request.status, request.body_bytes));
         Ended::Gone { status, body_bytes }
     }
-
-    /// Notifies the process that nothing of a request is needed any more, or takes it out of the
-    /// queue.
-    fn give_up(&mut self, address: Address, exchange: &mut Exchange<'_>) {
-        let Some(request) = self.requests.get(&address) else { return };
-        let app = Arc::clone(&request.app);
-        match request.stage {
-            RequestStage::Storing => {}
-            RequestStage::Waiting => {
-                if let Some(process) = app.queue.take(address) {
-                    self.release(&app, process, None);
-                }
-            }
-            RequestStage::Sent { link, number } => {
-                let Some(link) = self.links.get_mut(&link) else { return };
-                let Some(known) = link.requests.get_mut(&number) else { return };
-                if known.sent_ms.is_some() {
-                    known.exchange = None;
-                    self.send_frame(address, exchange, |number, out| write_gone(out, number));
-                } else {
-                    let process = link.process.number;
-                    link.requests.remove(&number);
-                    self.release(&app, process, None);
-                }
-            }
-        }
-    }
-
-    /// Frees the place of a request for the waiting ones.
-    fn release(&mut self, app: &PythonApp, process: u64, service_ms: Option<u64>) {
-        app.queue.release(process, service_ms);
-        self.grant(app);
-    }
-
-    /// Notifies the requests whose turn has come.
-    fn grant(&mut self, app: &PythonApp) {
-        while let Some(next) = app.queue.grant() {
-            if self.requests.contains_key(&next) {
-                self.turns.push(next);
-            } else {
-                // A message that cannot be sent is not needed at the deadline of the request.
-                let _ = self.poster.post(next, Box::new(ProcessTurn));
-            }
-        }
-    }
-}
-
-/// Returns the request for a WebSocket that a request to an ASGI application is, if it is one. With
-/// an error the fields are added that its response has.
-fn websocket_request<'h>(
-    app: &PythonApp,
-    head: &'h RequestHead<'h>,
-    exchange: &mut Exchange<'_>,
-) -> Result<Option<WebSocketRequest<'h>>, ProxyError> {
-    let is_other = head.protocol.is_some_and(|protocol| protocol != TunnelProtocol::WebSocket);
-    if is_other || head.protocol.is_some() && !app.is_asgi() {
-        return Err(ProxyError::Protocol);
-    }
-    if !app.is_asgi() {
-        return Ok(None);
-    }
-    WebSocketRequest::of(head).map_err(|refusal| {
-        let mut lines = Vec::new();
-        for Field { name, value } in refusal.fields(head.version) {
-            lines.extend_from_slice(&[name, b": ", value, b"\r\n"].concat());
-        }
-        exchange.add_fields(&lines);
-        ProxyError::WebSocket { refusal, version: head.version }
-    })
 }
 
 /// A worker that ends in a panic leaves its places to the others.

@@ -8,15 +8,13 @@ use pinion_http::h1::client::response_error::ResponseError;
 use pinion_http::h1::client::response_parser::{InputEnd, Persistence};
 
 use super::connection::{ClientConnection, ReadStep};
+use super::connection_commands::ConnectionCommand;
 use super::connection_pool_key::RequestKey;
 use super::error::HttpClientError;
 use super::protocol_codec::RequestFraming;
 use super::request::{PendingRequest, RequestBody, RequestProgress, Tunnel};
 use super::request_sending::WrittenHead;
-use super::{
-    ConnectionCommand, ConnectionId, HttpClient, RequestId, request_sending,
-    response_head_and_redirects,
-};
+use super::{ConnectionId, HttpClient, RequestId, request_sending, response_head_and_redirects};
 use crate::connection_pool::Reuse;
 use crate::content_decoder::{ACCEPTED_CODINGS, ACCEPTED_WITHOUT_BROTLI};
 use crate::limits::{DISCARD_TIMEOUT_MS, READ_BYTES};
@@ -302,13 +300,6 @@ impl HttpClient {
         pending.key = self.keys.of(&pending.request);
         self.count_memory(id);
         self.acquire_again(id);
-    }
-
-    /// Requests another connection for a request.
-    fn acquire_again(&mut self, id: RequestId) {
-        if let Err(error) = self.acquire(id) {
-            self.fail(id, error);
-        }
     }
 
     /// Handles the failure of a request's connection: the request is sent again if that is

@@ -2,9 +2,10 @@
 
 use pinion_engine::byte_stream_handle::ByteStreamHandle;
 
+use super::connection_commands::ConnectionCommand;
 use super::error::HttpClientError;
 use super::request::{PendingRequest, RequestProgress};
-use super::{ConnectionCommand, ConnectionId, HttpClient, RequestId};
+use super::{ConnectionId, HttpClient, RequestId};
 
 impl HttpClient {
     /// Sets the alarm of a request to this time at the latest, in monotonic milliseconds. A request

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pinion_engine::Poster;
 
+use super::connection_commands::ConnectionCommand;
 use super::error::AttemptError;
 use super::request::RequestProgress;
-use super::{ConnectionCommand, HttpClient, RequestId};
+use super::{HttpClient, RequestId};
 use crate::connect_target::ConnectEndpoint;
 use crate::happy_eyeballs::AddressFamily;
 use crate::resolver::ResolveCallback;

@@ -15,6 +15,7 @@ use flate2::write::GzEncoder;
 use pinion_engine::app::{App, Event, Message};
 use pinion_engine::backend::sim::{Client, Faults, Network};
 use pinion_engine::exchange::Exchange;
+use pinion_engine::exchange_address::Address;
 use pinion_engine::outgoing_connect::RemoteAddress;
 use pinion_engine::stepped_worker::Stepped;
 use sim_worker::sim_worker;

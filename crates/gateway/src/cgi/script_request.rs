@@ -6,6 +6,8 @@ use std::sync::Arc;
 use pinion_engine::exchange::Exchange;
 use pinion_http::h1::client::response_parser::InputEnd;
 use pinion_http::h1::head_parser::HeadStorage;
+use pinion_http::request_head::{Framing, RequestHead};
+use pinion_jobs::upload_spool::StoreError;
 use pinion_programs::program_run::{Exit, OutputRead, RunId};
 use pinion_programs::program_runner::ProgramRunner;
 use pinion_programs::run_error::RunError;
@@ -15,9 +17,11 @@ use super::cgi_failure::CgiFailure;
 use super::cgi_scripts::{CgiScripts, ContentStorage};
 use super::client_response::ClientResponse;
 use super::script_output::{OutputError, ScriptOutput};
+use super::script_variables::{ScriptTarget, add_content_length};
 use crate::limits::{
     CGI_EXIT_WAIT_MS, DISCARDED_RESPONSE_TIMEOUT_MS, REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES,
 };
+use crate::proxy::UploadQuotas;
 use crate::stored_content::StoredContent;
 use crate::x_sendfile::FileResponse;
 
@@ -33,13 +37,13 @@ pub(super) struct ScriptRequest {
     /// Whether the request has content.
     pub(super) has_content: bool,
     /// Content that is stored before the script is started.
-    pub(super) stored: Option<StoredContent>,
+    stored: Option<StoredContent>,
     /// The variables have no length of the content yet.
-    pub(super) lacks_length: bool,
-    pub(super) output: ScriptOutput,
+    lacks_length: bool,
+    output: ScriptOutput,
     pub(super) response: ClientResponse,
     /// Lines of fields that the response has unless the script sets them.
-    pub(super) defaults: Arc<[u8]>,
+    defaults: Arc<[u8]>,
     /// Bytes of content that the client was asked for and that have not come.
     pub(super) wanted_bytes: u64,
     /// All content was given to the script, or there is none.
@@ -76,6 +80,59 @@ pub(super) enum ScriptEnd {
 }
 
 impl ScriptRequest {
+    /// Makes the request for the script of a target, with its variables. Content is stored before
+    /// the script is started if there is storage for it.
+    pub(super) fn new(
+        scripts: &Arc<CgiScripts>,
+        defaults: &Arc<[u8]>,
+        head: &RequestHead<'_>,
+        (target, variables): (ScriptTarget, Vec<u8>),
+        stored: Option<StoredContent>,
+    ) -> Self {
+        Self {
+            scripts: Arc::clone(scripts),
+            output: ScriptOutput::new(head.method, &target.path),
+            path: target.path,
+            stage: if stored.is_some() { RequestStage::Storing } else { RequestStage::Waiting },
+            variables,
+            has_content: !matches!(head.framing, Framing::None | Framing::Length(0)),
+            stored,
+            lacks_length: matches!(head.framing, Framing::Chunked | Framing::Frames),
+            response: ClientResponse::default(),
+            defaults: Arc::clone(defaults),
+            wanted_bytes: 0,
+            has_all_content: head.framing == Framing::None,
+            due_ms: 0,
+            output_end_ms: None,
+        }
+    }
+
+    /// Stores content.
+    ///
+    /// # Errors
+    /// It cannot be stored.
+    pub(super) fn store(&mut self, bytes: &[u8], uploads: &UploadQuotas) -> Result<(), CgiFailure> {
+        let Some(stored) = &mut self.stored else { return Ok(()) };
+        stored.append(bytes, uploads).map_err(not_stored)
+    }
+
+    /// Ends the stored content, all of which is there: the script may run.
+    ///
+    /// # Errors
+    /// It cannot be stored, or the variables become too long by its length.
+    pub(super) fn finish_storing(&mut self) -> Result<(), CgiFailure> {
+        let Some(stored) = &mut self.stored else { return Ok(()) };
+        let bytes = stored.finish().map_err(not_stored)?;
+        self.stage = RequestStage::Waiting;
+        self.has_content = bytes > 0;
+        self.has_all_content = bytes == 0;
+        if self.lacks_length {
+            let added = add_content_length(&mut self.variables, bytes);
+            added.map_err(CgiFailure::Variables)?;
+        }
+        Ok(())
+    }
+
     /// Returns whether its content is stored to find out the length.
     pub(super) fn is_measured(&self) -> bool {
         let is_storing = self.stage == RequestStage::Storing;
@@ -245,5 +302,13 @@ impl ScriptRequest {
                 CgiEnded::Aborted { status, body_bytes: self.response.body_bytes, error }
             }
         }
+    }
+}
+
+/// Returns the failure of a request whose content cannot be stored.
+fn not_stored(error: StoreError) -> CgiFailure {
+    match error {
+        StoreError::Full(why) => CgiFailure::StorageFull(why.into()),
+        StoreError::Io(error) => CgiFailure::Stored(error.to_string().into()),
     }
 }

@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 
 use pinion_client::http_client::request::ReadOutcome;
 use pinion_client::http_client::{HttpClient, RequestId};
+use pinion_engine::exchange_address::Address;
 use rustc_hash::FxHashMap;
 
-use super::ApplicationMessage;
+use super::forwarded_request::Forwarding;
+use super::stored_upload::StoredUpload;
+use super::{ApplicationMessage, Proxy};
 use crate::limits::{
     DISCARDED_CONTENT_MAX_BYTES, DISCARDED_RESPONSE_TIMEOUT_MS, RESPONSE_PIECE_BYTES,
 };
@@ -82,5 +85,29 @@ impl DiscardedResponses {
             client.close(id);
         }
         message
+    }
+}
+
+impl Proxy {
+    /// Discards the content of the response to an exchange. An application that has all of the
+    /// request may finish.
+    pub(super) fn leave_response(&mut self, address: Address, now_ms: u64) {
+        let is_sent = |one: &Forwarding| {
+            one.has_all_content && one.upload.as_ref().is_none_or(StoredUpload::is_sent)
+        };
+        if !self.exchanges.get(&address).is_some_and(is_sent) {
+            return self.forget(address);
+        }
+        if let Some(forwarding) = self.exchanges.remove(&address) {
+            self.requests.remove(&forwarding.id);
+            self.discarded.add(forwarding.id, forwarding.attempts.server, now_ms);
+            self.discard(forwarding.id, now_ms);
+        }
+    }
+
+    /// Reads the available part of a response that is discarded. A request whose response is not
+    /// discarded is ignored.
+    pub(super) fn discard(&mut self, id: RequestId, now_ms: u64) {
+        self.messages.extend(self.discarded.news(id, &mut self.client, now_ms));
     }
 }

@@ -5,11 +5,18 @@ use std::sync::Arc;
 
 use pinion_client::http_client::request::ClientRequest;
 use pinion_client::http_client::{HttpClient, RequestId};
+use pinion_engine::exchange::Exchange;
+use pinion_engine::exchange_address::Address;
+use pinion_http::request_head::Framing;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_jobs::upload_spool::StoreError;
 
+use super::upstream_failover::failure_of;
+use super::{Ended, Proxy};
+use crate::proxy_error::ProxyError;
 use crate::stored_content::StoredContent;
+use crate::upstream_group::UpstreamOptions;
 
 /// The stored content of a request.
 #[derive(Debug)]
@@ -88,6 +95,62 @@ impl StoredUpload {
             }
         }
         Ok(())
+    }
+}
+
+impl Proxy {
+    /// Continues after a piece of content was stored, or could not be.
+    pub(super) fn stored(
+        &mut self,
+        address: Address,
+        stored: Result<(), StoreError>,
+    ) -> Option<Ended> {
+        let error = match stored.err()? {
+            StoreError::Full(why) => ProxyError::StorageFull(why.into()),
+            StoreError::Io(error) => ProxyError::Stored(error.to_string().into()),
+        };
+        Some(self.failed(address, error))
+    }
+
+    /// Continues after all content of an exchange is stored: its server is asked.
+    pub(super) fn collected(
+        &mut self,
+        address: Address,
+        exchange: &mut Exchange<'_>,
+    ) -> Option<Ended> {
+        let forwarding = self.exchanges.get_mut(&address)?;
+        let finished = forwarding.upload.as_mut().map(StoredUpload::finish)?;
+        let request = match finished {
+            Ok(request) => request?,
+            Err(error) => return self.stored(address, Err(error)),
+        };
+        let now_ms = exchange.now().monotonic_ms;
+        forwarding.attempts.begin(now_ms);
+        match self.client.start(request, now_ms) {
+            Ok(id) => {
+                forwarding.id = id;
+                self.requests.insert(id, address);
+                None
+            }
+            Err(error) => {
+                let error = failure_of(&forwarding.attempts.server, Arc::new(error));
+                Some(self.failed(address, error))
+            }
+        }
+    }
+}
+
+/// Returns how much content of a request is stored before its server is asked; `None` if it is
+/// passed on as it comes.
+pub(super) fn stored_upload_max_bytes(options: &UpstreamOptions, framing: Framing) -> Option<u64> {
+    let has_no_length = matches!(framing, Framing::Chunked | Framing::Frames);
+    match options.stored_upload_max_bytes {
+        _ if framing == Framing::None => None,
+        Some(max_bytes) => Some(max_bytes),
+        None if options.program.is_some() && has_no_length => {
+            Some(options.unknown_length_max_bytes)
+        }
+        None => None,
     }
 }
 

@@ -1,5 +1,6 @@
-//! The WebSockets of a worker: from the moment in which an application accepts one, its exchange is
-//! no request any more, but the client's side of an [`OpenWebSocket`].
+//! The WebSockets of a worker: the requests for them, and the open ones. From the moment in which
+//! an application accepts one, its exchange is no request any more, but the client's side of an
+//! [`OpenWebSocket`].
 
 use pinion_engine::app::{ByteStreamEvent, Event};
 use pinion_engine::byte_stream_handle::ByteStreamHandle;
@@ -9,19 +10,22 @@ use pinion_engine::exchange_address::Address;
 use pinion_http::field::Field;
 use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::response_head::HintFields;
+use pinion_http::request_head::{RequestHead, TunnelProtocol};
 use pinion_http::websocket::close_frame::GOING_AWAY;
 use pinion_http::websocket::connection::WebSocketConnection;
 use pinion_http::websocket::deflate_pool::DeflatePool;
 use pinion_http::websocket::frame_head::MessageKind;
-use pinion_http::websocket::handshake::HandshakeAcceptance;
+use pinion_http::websocket::handshake::{HandshakeAcceptance, WebSocketRequest};
 use pinion_http::websocket::limits::MESSAGE_MAX_BYTES;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 use super::Python;
 use super::open_websocket::{OpenWebSocket, WebSocketLife};
+use super::python_app::PythonApp;
 use crate::limits::TUNNEL_OPEN_MS;
 use crate::proxy::Ended;
+use crate::proxy_error::ProxyError;
 use crate::response_forwarding::forwarded_interim;
 use crate::tunnel_side::{TunnelCarrier, TunnelEnd, TunnelEvent};
 use crate::tunnels::ClientKey;
@@ -275,4 +279,28 @@ impl Python {
             websocket.client.close(connections);
         }
     }
+}
+
+/// Returns the request for a WebSocket that a request to an ASGI application is, if it is one. With
+/// an error the fields are added that its response has.
+pub(super) fn websocket_request<'h>(
+    app: &PythonApp,
+    head: &'h RequestHead<'h>,
+    exchange: &mut Exchange<'_>,
+) -> Result<Option<WebSocketRequest<'h>>, ProxyError> {
+    let is_other = head.protocol.is_some_and(|protocol| protocol != TunnelProtocol::WebSocket);
+    if is_other || head.protocol.is_some() && !app.is_asgi() {
+        return Err(ProxyError::Protocol);
+    }
+    if !app.is_asgi() {
+        return Ok(None);
+    }
+    WebSocketRequest::of(head).map_err(|refusal| {
+        let mut lines = Vec::new();
+        for Field { name, value } in refusal.fields(head.version) {
+            lines.extend_from_slice(&[name, b": ", value, b"\r\n"].concat());
+        }
+        exchange.add_fields(&lines);
+        ProxyError::WebSocket { refusal, version: head.version }
+    })
 }
