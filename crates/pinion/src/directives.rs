@@ -273,6 +273,11 @@ pub(crate) fn mount_rows() -> impl Iterator<Item = &'static Directive> {
     mount::ROWS.iter()
 }
 
+/// Returns the rows about PHP that the server starts.
+pub(crate) fn php_rows() -> impl Iterator<Item = &'static Directive> {
+    php::ROWS.iter()
+}
+
 /// Returns the rows of one verb.
 pub(crate) fn of(verb: Verb) -> impl Iterator<Item = &'static Directive> {
     all().filter(move |row| row.verbs.contains(&verb))

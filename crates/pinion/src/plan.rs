@@ -5,7 +5,7 @@ use crate::config::{self, ConfigFault};
 use crate::failure::Failure;
 use crate::raw_settings::Low;
 use crate::served_source::{self, FoundSource, ServedSource};
-use crate::settings::{CONTENT_FLAGS, Serve, SiteSettings, php_wish, without_effect};
+use crate::settings::{Serve, SiteSettings, content_flags, php_wish, without_effect};
 use pinion_spawner::start_table::ProgramStart;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
@@ -57,11 +57,11 @@ impl ConfigFile {
             return Err(Failure::ConfigFaults(loaded.faults));
         };
         let sites: Vec<PlannedSite> = loaded.sites.into_iter().map(|site| site.planned).collect();
-        let is_useless = |flag: &&&str| {
+        let is_useless = |flag: &&str| {
             let mut sources = sites.iter().map(|site| &site.source);
             self.flags.given(flag) && !sources.any(|source| source.takes_content_flag(flag))
         };
-        if let Some(flag) = CONTENT_FLAGS.iter().find(is_useless) {
+        if let Some(flag) = content_flags().find(is_useless) {
             return Err(Failure::usage(format!(
                 "--{flag} has no effect: no site of {} is a folder, which would be built with it",
                 self.path.display()

@@ -35,7 +35,7 @@ use crate::terminal::shown;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-pub(crate) use build::{Build, BuildSettings, CONTENT_FLAGS, NamedSources};
+pub(crate) use build::{Build, BuildSettings, NamedSources, content_flags};
 pub(crate) use cgi_flags::ScriptFolderFlag;
 pub(crate) use diff_extract_import::{Diff, Extract, Import};
 pub(crate) use listeners_and_tls::{
@@ -260,7 +260,7 @@ fn check(low: &Low) -> Result<Check, Failure> {
         lax_rules: low.given("lax-rules"),
         ..BuildSettings::default()
     };
-    let folder_flags = CONTENT_FLAGS.iter().copied().filter(|flag| low.given(flag)).collect();
+    let folder_flags = content_flags().filter(|flag| low.given(flag)).collect();
     let (path, json) = (optional(low, "PATH")?, low.given("json"));
     Ok(Check { path, content, folder_flags, json })
 }

@@ -12,8 +12,8 @@ use crate::raw_settings::Low;
 use crate::regular_file;
 use crate::served_source::{self, ServedSource};
 use crate::settings::{
-    CONTENT_FLAGS, LISTEN_KINDS, Listen, ListenKind, ProgramFault, Serve, ServedContent,
-    SiteSettings, check_program_files, php_wish, supervised_program, without_effect,
+    LISTEN_KINDS, Listen, ListenKind, ProgramFault, Serve, ServedContent, SiteSettings,
+    check_program_files, content_flags, php_wish, supervised_program, without_effect,
 };
 use pinion_spawner::accounts::Accounts;
 use pinion_spawner::start_table::ProgramStart;
@@ -214,7 +214,7 @@ impl LoadedFile {
             | ServedSource::Script(_)
             | ServedSource::Upstream(_) => {
                 self.refuse_content(&section, &source, path);
-                let useless = CONTENT_FLAGS.iter().copied();
+                let useless = content_flags();
                 let useless: Vec<&str> =
                     useless.filter(|flag| !source.takes_content_flag(flag)).collect();
                 flags.without(&useless).over(&section.low)
@@ -267,11 +267,10 @@ impl LoadedFile {
 
     /// Refuses keys about a build that is over.
     fn refuse_content(&mut self, section: &TableSection, source: &ServedSource, path: &Path) {
-        let is_useless =
-            |flag: &&&str| section.is_written(flag) && !source.takes_content_flag(flag);
-        for flag in CONTENT_FLAGS.iter().filter(is_useless) {
-            let row = directives::all().find(|row| row.name == *flag);
-            let key = row.and_then(|row| row.file).map_or(*flag, |key| key.name);
+        let is_useless = |flag: &&str| section.is_written(flag) && !source.takes_content_flag(flag);
+        for flag in content_flags().filter(is_useless) {
+            let row = directives::all().find(|row| row.name == flag);
+            let key = row.and_then(|row| row.file).map_or(flag, |key| key.name);
             let why = match source {
                 ServedSource::Upstream(_) => "a site without files; add the path of a folder",
                 ServedSource::Script(_) => "a script, which has no files",

@@ -2,6 +2,8 @@
 
 use super::{choice, field_value, number, operand, path, paths, read, row, single};
 use crate::directive_value_parsers;
+use crate::directives;
+use crate::directives::verbs::Verb;
 use crate::failure::Failure;
 use crate::raw_settings::Low;
 use pinion_builder::{CodingEffort, CodingLevel, CodingsFor};
@@ -108,30 +110,12 @@ impl BuildSettings {
     }
 }
 
-/// The flags that [`BuildSettings`] is made of.
-pub(crate) const CONTENT_FLAGS: &[&str] = &[
-    "codings",
-    "level",
-    "codings-for",
-    "exclude",
-    "include",
-    "immutable",
-    "compat",
-    "rules",
-    "fields",
-    "lax-rules",
-    "cache-control",
-    "no-cache-control",
-    "no-security-headers",
-    "no-index",
-    "listing",
-    "no-clean-urls",
-    "no-slash-redirects",
-    "no-etag",
-    "single-page",
-    "keep-going",
-    "jobs",
-];
+/// Returns the flags that [`BuildSettings`] is made of: those that `pinion build` and `pinion serve`
+/// share.
+pub(crate) fn content_flags() -> impl Iterator<Item = &'static str> {
+    let rows = directives::of(Verb::Build).filter(|row| row.verbs.contains(&Verb::Serve));
+    rows.map(|row| row.name)
+}
 
 /// Reads the output. An archive is written at many places of its file, which a pipe does not have.
 pub(super) fn output(low: &Low) -> Result<PathBuf, Failure> {

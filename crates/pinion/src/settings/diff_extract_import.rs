@@ -1,6 +1,6 @@
 //! The settings of the verbs that turn archives into something else.
 
-use super::build::{CONTENT_FLAGS, content, output};
+use super::build::{content, content_flags, output};
 use super::{BuildSettings, operand, path};
 use crate::failure::Failure;
 use crate::raw_settings::Low;
@@ -104,7 +104,7 @@ pub(super) fn import(low: &Low) -> Result<Import, Failure> {
         section,
         output: path(low, "output")?.map(|_| output(low)).transpose()?,
         force: low.given("force"),
-        archive_flags: CONTENT_FLAGS.iter().copied().filter(|flag| low.given(flag)).collect(),
+        archive_flags: content_flags().filter(|flag| low.given(flag)).collect(),
         content: content(low)?,
         json: low.given("json"),
     })

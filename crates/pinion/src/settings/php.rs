@@ -2,6 +2,7 @@
 
 use super::{mount_with, number, path, read, row, single};
 use crate::directive_value_parsers;
+use crate::directives;
 use crate::failure::Failure;
 use crate::raw_settings::Low;
 use crate::served_source::ServedSource;
@@ -12,17 +13,6 @@ use std::path::{Path, PathBuf, absolute};
 
 /// The script that makes a folder an application in PHP.
 pub(crate) const INDEX: &str = "index.php";
-
-/// Rows that say something about PHP, and so ask for it.
-const PHP_ROWS: &[&str] = &[
-    "php-fpm",
-    "php-user",
-    "php-processes",
-    "php-upload-limit",
-    "php-pass-authorization",
-    "php-send-files",
-    "no-exec",
-];
 
 /// The settings with which PHP is started for a site. Sites with equal settings that are loaded one
 /// after the other have the same processes.
@@ -140,9 +130,10 @@ impl PhpSettings {
     }
 }
 
-/// Returns the row that asks for PHP because it says something about it.
+/// Returns the row that was given and asks for PHP: any row about it, except the one against it.
 pub(crate) fn php_wish(low: &Low) -> Option<&'static str> {
-    PHP_ROWS.iter().copied().find(|name| low.given(name))
+    let mut names = directives::php_rows().map(|row| row.name).filter(|name| *name != "no-php");
+    names.find(|name| low.given(name))
 }
 
 #[cfg(test)]

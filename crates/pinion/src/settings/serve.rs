@@ -347,8 +347,8 @@ mod tests {
     use crate::command_line::{self, ParsedCommand};
     use crate::served_source::ServedSource;
     use crate::settings::{
-        AltSvc, CONTENT_FLAGS, CanonicalHost, CertificateFiles, Certificates, MemoryMode,
-        SelfSignedKey, Settings,
+        AltSvc, CanonicalHost, CertificateFiles, Certificates, MemoryMode, SelfSignedKey, Settings,
+        content_flags,
     };
     use pinion_builder::{CodingLevel, Method};
     use pinion_engine::limits::{BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS};
@@ -504,11 +504,11 @@ mod tests {
         );
         // This flag cannot be used with --cache-control.
         let without = served("pinion serve site --no-cache-control");
-        let tried = |flag: &&str| serve.low.given(flag) || without.low.given(flag);
-        assert!(CONTENT_FLAGS.iter().all(tried), "every flag is tried");
+        let tried = |flag: &str| serve.low.given(flag) || without.low.given(flag);
+        assert!(content_flags().all(tried), "every flag is tried");
         assert!(SiteSettings::from_low(&without.low).expect("a site").content.no_cache_control);
-        let keyed = |flag: &&str| directives::all().any(|r| r.name == *flag && r.file.is_some());
-        assert!(CONTENT_FLAGS.iter().all(keyed), "every flag is a key of a folder's site");
+        let keyed = |flag: &str| directives::all().any(|r| r.name == flag && r.file.is_some());
+        assert!(content_flags().all(keyed), "every flag is a key of a folder's site");
         let content = site.content;
         let brotli = CodingLevel { method: Method::Brotli, level: 4 };
         assert_eq!(content.codings, Some(vec![brotli]));

@@ -4,8 +4,8 @@ use super::build::content;
 use super::cgi_flags::cgi_mounts;
 use super::python_flags::python_mounts;
 use super::{
-    BuildSettings, CONTENT_FLAGS, LiveFolder, LogFormat, LogTarget, LuaSettings, MountFault,
-    PhpSettings, ScriptAccess, SiteAccess, choice, live_folders, mount, number, path_or_stdout,
+    BuildSettings, LiveFolder, LogFormat, LogTarget, LuaSettings, MountFault, PhpSettings,
+    ScriptAccess, SiteAccess, choice, content_flags, live_folders, mount, number, path_or_stdout,
     read, row,
 };
 use crate::directive_value_parsers::{http_values, lua_names, mount_values};
@@ -175,7 +175,7 @@ impl SiteSettings {
 
     /// Returns a flag or key about content that was given and has no effect on this source.
     pub(crate) fn useless_content_flag(&self, source: &ServedSource) -> Option<&'static str> {
-        let mut flags = CONTENT_FLAGS.iter().copied();
+        let mut flags = content_flags();
         flags.find(|flag| self.low.given(flag) && !source.takes_content_flag(flag))
     }
 
