@@ -11,6 +11,7 @@
 //! | Module | Contents |
 //! |---|---|
 //! | `network` | the state that the backend shares with the clients, and a record of all events |
+//! | `connection` | a connection as the kernel and its client see it |
 //! | `completion_mode` | the shape of io_uring: the kernel works on submitted requests |
 //! | `readiness_mode` | the shape of epoll: the kernel reports readiness, the engine transfers |
 //! | `outgoing_connections` | the connections that the engine opens |
@@ -35,6 +36,7 @@ use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES, SEND_PARTS_MAX, TURN_BYTES};
 use crate::outgoing_connect::RemoteAddress;
 
 mod completion_mode;
+mod connection;
 mod datagrams;
 mod faults;
 mod network;
@@ -45,10 +47,11 @@ mod receive_buffers;
 mod send_memory_check;
 mod wall_clock;
 
+pub use connection::{Client, Connect, Facts, Read};
 pub(crate) use datagrams::DatagramRun;
 pub use datagrams::{PeerDatagram, SimPeer};
 pub use faults::Faults;
-pub use network::{Client, Connect, Facts, Network, Read, SharedClock};
+pub use network::{Network, SharedClock};
 pub use random::Random;
 
 use completion_mode::Flight;
