@@ -11,7 +11,9 @@ use crate::app::App;
 use crate::backend::{Backend, Sending, Slot};
 use crate::connection::Protocol;
 use crate::connection_direction::ConnectionDirection;
-use crate::driver::{self, Flush, http1, outgoing_connections, protocol_detection};
+use crate::driver::connection_end::notify_gone;
+use crate::driver::output::Flush;
+use crate::driver::{self, http1, outgoing_connections, protocol_detection};
 use crate::end_reason::Gone;
 use crate::enobufs_retry::is_shortage;
 use crate::file_mapping::Mappings;
@@ -117,7 +119,7 @@ fn end_with_alert<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
         Protocol::Connecting(_) => Gone::NotConnected(NotConnected::Tls),
         _ => Gone::Refused,
     };
-    driver::notify_gone(app, core, slot, why);
+    notify_gone(app, core, slot, why);
     let WorkerCore { conns, buffers, .. } = core;
     let Buffers { outputs, pool, mappings, .. } = buffers;
     let link = &mut conns.get(slot).link;
