@@ -15,7 +15,8 @@ use quinn_proto::StreamId;
 use crate::app::App;
 use crate::backend::{Backend, Slot};
 use crate::deadline::DeadlineKind;
-use crate::driver::{self, multiplexed_requests};
+use crate::driver;
+use crate::driver::multiplexed_requests::request_content;
 use crate::end_reason::Gone;
 use crate::http3;
 use crate::limits::{QUIC_UNREAD_MIN_BYTES, RELIEF_STALL_MS};
@@ -91,7 +92,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 if core.conns.get(slot).http3().is_none() {
                     continue;
                 }
-                multiplexed_requests::give_up_unread(app, core, slot, http3::number(id));
+                request_content::give_up_unread(app, core, slot, http3::number(id));
                 // The rest of its input is not wanted any more, and is skipped.
                 driver::http3::read(app, core, slot, id);
                 self.settle(slot);

@@ -2,6 +2,7 @@
 //! the slot.
 
 use super::exchange_end_events::tell_ended;
+use super::multiplexed_requests::request_content;
 use super::{byte_streams, http1, multiplexed_requests};
 use crate::app::{App, ByteStreamEvent, Event};
 use crate::backend::{Backend, Slot};
@@ -81,8 +82,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             Protocol::Multiplexed(_) => {
                 let Self { app, core, .. } = self;
-                let is_told = multiplexed_requests::tell_input_end(app, core, slot);
-                let ends = framed == 0 && multiplexed_requests::content_ends(app, core, slot);
+                let is_told = request_content::tell_input_end(app, core, slot);
+                let ends = framed == 0 && request_content::content_ends(app, core, slot);
                 if !is_told && !ends {
                     return false;
                 }

@@ -10,7 +10,7 @@ use pinion_http::h3::frame::ErrorCode;
 use pinion_http::refusal::{Refusal, RefusedRequest};
 use quinn_proto::{Dir, StreamEvent, StreamId};
 
-use super::multiplexed_requests::{self, abandon};
+use super::multiplexed_requests::{self, abandon, request_content};
 use crate::app::App;
 use crate::backend::Slot;
 use crate::connection::Conn;
@@ -110,7 +110,7 @@ pub(crate) fn stalled<A: App>(
 ) -> Option<ErrorCode> {
     match kind {
         DeadlineKind::Body | DeadlineKind::Head => {
-            multiplexed_requests::content_stalled(app, core, slot);
+            request_content::content_stalled(app, core, slot);
             heads_stalled(app, core, slot);
         }
         DeadlineKind::Quiet => core.http3(slot).0.quic.ping(),

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::backend::Slot;
 use crate::buffer_pool::Pool;
 use crate::deadline::DeadlineKind;
-use crate::driver::multiplexed_requests;
+use crate::driver::multiplexed_requests::{self, request_content};
 use crate::end_reason::Gone;
 use crate::http3::{Http3, Open, number};
 use crate::limits::{CHUNK_BYTES, QUIC_REQUESTS_MAX};
@@ -259,13 +259,13 @@ fn happened<A: App>(
             multiplexed_requests::refuse(app, core, slot, (stream, end), refusal, &request);
         }
         Happened::Data { bytes } => {
-            multiplexed_requests::content(app, core, slot, stream, bytes, false);
+            request_content::content(app, core, slot, stream, bytes, false);
         }
         Happened::Trailers { fields } => {
-            multiplexed_requests::trailers(app, core, slot, stream, fields);
+            request_content::trailers(app, core, slot, stream, fields);
         }
         Happened::End => {
-            multiplexed_requests::content(app, core, slot, stream, b"", true);
+            request_content::content(app, core, slot, stream, b"", true);
             return false;
         }
     }
