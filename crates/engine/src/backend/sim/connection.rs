@@ -61,7 +61,7 @@ pub struct Facts {
 
 /// One connection as the kernel sees it.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct SimConnection {
     pub(super) options: Connect,
     /// Whether the TCP handshake is over. Only connections that the engine opens wait for that.
     pub(super) established: bool,
@@ -80,7 +80,7 @@ pub(super) struct Connection {
     pub(super) facts: Facts,
 }
 
-impl Connection {
+impl SimConnection {
     /// Creates the state of a new connection, which is established or not.
     pub(super) fn new(options: Connect, established: bool) -> Self {
         Self {

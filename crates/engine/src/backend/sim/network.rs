@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::connection::{Client, Connect, Connection};
+use super::connection::{Client, Connect, SimConnection};
 use super::datagrams::Datagrams;
 use super::faults::{Dice, Fallible, Faults};
 use super::random::Random;
@@ -56,7 +56,7 @@ pub(super) struct State {
     begun: Instant,
     shared_clock: SharedClock,
     wall: Wall,
-    pub(super) connections: Vec<Connection>,
+    pub(super) connections: Vec<SimConnection>,
     /// The connections that the engine opens and that the player of their servers has not looked
     /// at.
     opened: VecDeque<(Client, RemoteAddress)>,
@@ -169,7 +169,7 @@ impl State {
     /// Adds a new connection, which is established or not.
     fn add(&mut self, options: Connect, established: bool) -> Client {
         let client = Client(self.connections.len());
-        self.connections.push(Connection::new(options, established));
+        self.connections.push(SimConnection::new(options, established));
         client
     }
 
