@@ -36,23 +36,23 @@ impl<B: Backend, A: App> Worker<B, A> {
         core.consumed_content_bytes = 0;
         let mut has_ended = false;
         let mut rest = input;
-        if let Protocol::ProxyHeader(socket_peer) = core.conns.get(slot).protocol {
+        if let Protocol::ProxyHeader(socket_peer) = core.connections.get(slot).protocol {
             rest = proxy_header::take_in(app, core, shared, slot, socket_peer, input);
         }
         if rest.is_empty() {
             // All of the input was the front of a header.
-        } else if core.conns.get(slot).decrypts_input() {
+        } else if core.connections.get(slot).decrypts_input() {
             has_ended = tls_io::received(app, core, slot, rest);
         } else {
             take_in(app, core, slot, rest);
         }
         let changed =
-            core.conns.get(slot).link.weigh_input(input.len(), core.consumed_content_bytes);
+            core.connections.get(slot).link.weigh_input(input.len(), core.consumed_content_bytes);
         if let Some(is_content) = changed {
             backend.expect_content(slot, is_content);
         }
         backend.give_back(lent);
-        if has_ended && !self.core.conns.get(slot).link.peer_ended {
+        if has_ended && !self.core.connections.get(slot).link.peer_ended {
             return self.ended(slot);
         }
         self.settle(slot);
@@ -62,7 +62,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// is over.
     #[inline]
     pub(crate) fn settle(&mut self, slot: Slot) {
-        let conn = self.core.conns.get(slot);
+        let conn = self.core.connections.get(slot);
         if conn.is_closing() {
             // It waits only for the kernel, or for QUIC.
             return;
@@ -77,7 +77,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         let mut turn_bytes = 0;
         loop {
-            if let Some(why) = self.core.conns.get(slot).link.cut {
+            if let Some(why) = self.core.connections.get(slot).link.cut {
                 return self.cut(slot, why);
             }
             self.tell_ended(slot);
@@ -93,7 +93,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 self.tell_sent(slot);
                 self.finish_stream(slot);
             }
-            if self.core.conns.get(slot).is_sending_last_response() {
+            if self.core.connections.get(slot).is_sending_last_response() {
                 if flush == Flush::Empty {
                     return self.last_sent(slot);
                 }
@@ -103,7 +103,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 continue;
             }
             let Self { app, core, .. } = self;
-            if core.conns.get(slot).link.input.is_empty() {
+            if core.connections.get(slot).link.input.is_empty() {
                 break;
             }
             let stuck = drive_kept_input(app, core, slot) == 0;
@@ -111,7 +111,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 break;
             }
         }
-        if self.core.conns.get(slot).link.peer_ended && self.after_end(slot) {
+        if self.core.connections.get(slot).link.peer_ended && self.after_end(slot) {
             return;
         }
         self.update_receiving(slot);
@@ -121,7 +121,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Turns receiving on or off: it is on while input can be used or kept.
     #[inline]
     fn update_receiving(&mut self, slot: Slot) {
-        let conn = self.core.conns.get(slot);
+        let conn = self.core.connections.get(slot);
         let TransportLink { peer_ended, blocked, .. } = conn.link;
         let stuck = blocked.is_some() && !conn.link.input.is_empty();
         let on = conn.takes_input() && !peer_ended && !stuck;
@@ -134,7 +134,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Sends an event to the exchange or the stream that is open on a connection.
     pub(crate) fn notify(&mut self, slot: Slot, notice: Notice) {
         let Self { app, core, .. } = self;
-        match core.conns.get(slot).protocol {
+        match core.connections.get(slot).protocol {
             Protocol::ByteStream(_) | Protocol::Connecting(_) => {
                 byte_streams::deliver_event(app, core, slot, notice.for_stream());
             }

@@ -16,7 +16,7 @@ use pinion_http::field::Field;
 
 use crate::backend::Slot;
 use crate::clock::Now;
-use crate::connection::Conn;
+use crate::connection::Connection;
 use crate::connection_actions::Connections;
 use crate::drain_state::WorkerEnding;
 use crate::end_reason::Gone;
@@ -59,7 +59,7 @@ impl Exchange<'_> {
         match self.stream() {
             Some(stream) => stream.end_number = Some(number),
             None => {
-                self.core.conns.get(self.slot).link.owes_end = true;
+                self.core.connections.get(self.slot).link.owes_end = true;
                 self.core.http1_ends.insert(self.slot, number);
             }
         }
@@ -70,7 +70,7 @@ impl Exchange<'_> {
     pub fn end_number(&mut self) -> Option<NonZeroU32> {
         match self.carrier {
             Carrier::Connection => {
-                let is_owed = self.core.conns.get(self.slot).link.owes_end;
+                let is_owed = self.core.connections.get(self.slot).link.owes_end;
                 self.core.http1_ends.get(&self.slot).copied().filter(|_| is_owed)
             }
             Carrier::Stream(_) => self.stream().and_then(|stream| stream.end_number),
@@ -90,18 +90,18 @@ impl Exchange<'_> {
     /// Returns the index of the listener that accepted the client, in the order in which the server
     /// got them, those of QUIC last.
     pub fn listener(&mut self) -> usize {
-        self.core.conns.get(self.slot).listener().into()
+        self.core.connections.get(self.slot).listener().into()
     }
 
     /// Returns the client's address; `None` on a Unix socket.
     pub fn peer(&mut self) -> Option<SocketAddr> {
-        self.core.conns.get(self.slot).peer
+        self.core.connections.get(self.slot).peer
     }
 
     /// Returns the address at the other end of the socket: the client's, or that of the proxy whose
     /// PROXY protocol header carried the client's; `None` on a Unix socket.
     pub fn socket_peer(&mut self) -> Option<SocketAddr> {
-        let conn = self.core.conns.get(self.slot);
+        let conn = self.core.connections.get(self.slot);
         conn.proxy_peer.as_deref().copied().unwrap_or(conn.peer)
     }
 
@@ -129,7 +129,10 @@ impl Exchange<'_> {
     /// Returns whether the announced content of the request is within its limit. Chunked content
     /// announces nothing; it is refused when it exceeds the limit.
     pub fn content_fits(&mut self) -> bool {
-        protocol_dispatch::content_fits(&mut self.core.conns.get(self.slot).protocol, self.carrier)
+        protocol_dispatch::content_fits(
+            &mut self.core.connections.get(self.slot).protocol,
+            self.carrier,
+        )
     }
 
     /// Allows the request `bytes` of content, regardless of `WorkerSettings::limits`: more for an
@@ -139,7 +142,7 @@ impl Exchange<'_> {
             return;
         }
         protocol_dispatch::set_content_max(
-            &mut self.core.conns.get(self.slot).protocol,
+            &mut self.core.connections.get(self.slot).protocol,
             self.carrier,
             bytes,
         );
@@ -172,7 +175,7 @@ impl Exchange<'_> {
         if let Some(stream) = self.stream() {
             stream.app_deadline_ms = at_ms;
         }
-        let Conn { link, protocol, .. } = self.core.conns.get(self.slot);
+        let Connection { link, protocol, .. } = self.core.connections.get(self.slot);
         link.app_deadline_ms = protocol.multiplexed().map_or(at_ms, Multiplexed::app_deadline_ms);
     }
 
@@ -182,7 +185,7 @@ impl Exchange<'_> {
     pub fn upgrade<'f>(&mut self, fields: impl Iterator<Item = Field<'f>> + Clone) {
         match self.response().and_then(|mut response| response.upgrade(fields)) {
             Some(queued) => {
-                protocol_dispatch::upgraded(&mut self.core.conns.get(self.slot).protocol);
+                protocol_dispatch::upgraded(&mut self.core.connections.get(self.slot).protocol);
                 self.give_up_unless(queued);
             }
             None => self.abort(),
@@ -197,7 +200,7 @@ impl Exchange<'_> {
     /// content; otherwise the exchange is aborted.
     pub fn take_over(&mut self) {
         if self.response().is_some_and(|mut response| response.can_be_taken_over()) {
-            protocol_dispatch::upgraded(&mut self.core.conns.get(self.slot).protocol);
+            protocol_dispatch::upgraded(&mut self.core.connections.get(self.slot).protocol);
         } else {
             self.abort();
         }
@@ -212,13 +215,13 @@ impl Exchange<'_> {
     /// Returns the engine's state of the exchange, while it is open.
     #[inline]
     fn state(&mut self) -> Option<&mut ExchangeState> {
-        protocol_dispatch::state(&mut self.core.conns.get(self.slot).protocol, self.carrier)
+        protocol_dispatch::state(&mut self.core.connections.get(self.slot).protocol, self.carrier)
     }
 
     /// Returns the stream that carries the exchange, if there is one and it is open.
     fn stream(&mut self) -> Option<&mut MultiplexedStream> {
         let Carrier::Stream(id) = self.carrier else { return None };
-        self.core.conns.get(self.slot).protocol.multiplexed()?.stream(id)
+        self.core.connections.get(self.slot).protocol.multiplexed()?.stream(id)
     }
 
     fn give_up(&mut self, why: Gone) {

@@ -8,7 +8,7 @@ use crate::app::{App, ByteStreamEvent, Event};
 use crate::backend::{Backend, Slot};
 use crate::byte_stream::ConnectStep;
 use crate::byte_stream_handle::ByteStreamHandle;
-use crate::connection::{Conn, Protocol};
+use crate::connection::{Connection, Protocol};
 use crate::connection_direction::ConnectionDirection;
 use crate::end_reason::Gone;
 use crate::exchange::{Carrier, Exchange, ExchangeStage};
@@ -21,7 +21,7 @@ use crate::worker_core::WorkerCore;
 
 /// Informs the application, once, that its exchanges or its stream on a connection are over.
 pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, gone: Gone) {
-    let conn = core.conns.get(slot);
+    let conn = core.connections.get(slot);
     if conn.protocol.multiplexed().is_some() {
         return multiplexed_requests::abandon(app, core, slot, gone);
     }
@@ -39,7 +39,7 @@ pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot
 
 impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn ended(&mut self, slot: Slot) {
-        let Conn { link, protocol, .. } = self.core.conns.get(slot);
+        let Connection { link, protocol, .. } = self.core.connections.get(slot);
         link.peer_ended = true;
         link.receiving = false;
         match protocol {
@@ -69,7 +69,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(super) fn after_end(&mut self, slot: Slot) -> bool {
         let framed = self.core.framed_bytes(slot);
         let queued = self.core.queued_bytes(slot);
-        let conn = self.core.conns.get(slot);
+        let conn = self.core.connections.get(slot);
         let unused = !conn.link.input.is_empty();
         match &mut conn.protocol {
             Protocol::ProxyHeader(_) | Protocol::Handshake => self.cut(slot, Gone::Peer),
@@ -125,7 +125,7 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Ends a connection now, in any state.
     pub(crate) fn cut(&mut self, slot: Slot, gone: Gone) {
-        let conn = self.core.conns.get(slot);
+        let conn = self.core.connections.get(slot);
         if conn.is_closing() {
             return;
         }
@@ -145,13 +145,13 @@ impl<B: Backend, A: App> Worker<B, A> {
         if !abruptly {
             self.say_goodbye(slot);
         }
-        let conn = self.core.conns.get(slot);
+        let conn = self.core.connections.get(slot);
         let is_attached =
             !matches!(&conn.protocol, Protocol::Connecting(it) if it.step == ConnectStep::Wanted);
         self.core.close_protocol(slot);
-        let WorkerCore { conns, wheel, buffers, .. } = &mut self.core;
+        let WorkerCore { connections, wheel, buffers, .. } = &mut self.core;
         let Buffers { pool, .. } = buffers;
-        std::mem::take(&mut conns.get(slot).link.input).give_back(pool);
+        std::mem::take(&mut connections.get(slot).link.input).give_back(pool);
         wheel.cancel(slot);
         if !is_attached || self.backend.close(slot, abruptly) {
             self.released(slot);
@@ -167,9 +167,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn released(&mut self, slot: Slot) {
         let address = self.core.address(slot);
         self.core.close_protocol(slot);
-        let WorkerCore { conns, sealing, buffers, http1_ends, .. } = &mut self.core;
+        let WorkerCore { connections, sealing, buffers, http1_ends, .. } = &mut self.core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
-        let conn = conns.get(slot);
+        let conn = connections.get(slot);
         let mut unsent_bytes = 0;
         if let Some(output) = outputs.get(conn.link.output) {
             unsent_bytes = output.bytes;
@@ -183,7 +183,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         let (direction, peer) = (conn.direction, conn.peer);
         let end_number = if conn.link.owes_end { http1_ends.remove(&slot) } else { None };
-        conns.release(slot);
+        connections.release(slot);
         match direction {
             ConnectionDirection::Incoming(_) => {
                 self.shared.client_limit.leave(self.core.worker, peer);

@@ -18,7 +18,7 @@ use crate::worker_core::WorkerCore;
 pub(crate) fn drive<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -> usize {
     let mut at = 0;
     loop {
-        let conn = core.conns.get(slot);
+        let conn = core.connections.get(slot);
         if conn.link.cut.is_some() || conn.http2().is_none() {
             return input.len();
         }
@@ -68,7 +68,7 @@ fn happened<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: &Happ
         }
         Happened::Reset { stream, by_peer, .. } => {
             let why = if by_peer { Gone::Peer } else { Gone::Refused };
-            let own = core.conns.get(slot).http2().and_then(|http2| http2.session.left());
+            let own = core.connections.get(slot).http2().and_then(|http2| http2.session.left());
             if let Some(own) = own.map(std::mem::take) {
                 lose(app, core, slot, (stream, own), why);
             }

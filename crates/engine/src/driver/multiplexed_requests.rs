@@ -82,7 +82,7 @@ fn finish(core: &mut WorkerCore, slot: Slot, id: u32) {
 #[inline]
 fn open(core: &mut WorkerCore, slot: Slot, id: u32, begin: impl FnOnce(&mut MultiplexedStream)) {
     let last_allowed = core.settings.requests_per_connection;
-    let conn = core.conns.get(slot);
+    let conn = core.connections.get(slot);
     conn.link.received();
     conn.count_exchange();
     let is_last = last_allowed.is_some_and(|last| conn.exchanges_begun >= last);
@@ -187,7 +187,7 @@ fn respond_with_page<A: App>(
     status: u16,
     request: &RefusedRequest<'_>,
 ) {
-    let peer = core.conns.get(slot).peer;
+    let peer = core.connections.get(slot).peer;
     let Some(stream) = find_stream(core, slot, id) else { return };
     stream.state.stage = ExchangeStage::Done;
     let queued_bytes = core.queued_bytes(slot);
@@ -219,7 +219,7 @@ pub(crate) fn lose<A: App>(
     let (multiplexed, _, buffers) = core.multiplexed(slot);
     let dropped_bytes = multiplexed.release(stream, buffers);
     if dropped_bytes > 0 {
-        core.conns.get(slot).link.owes_sent = true;
+        core.connections.get(slot).link.owes_sent = true;
         app.dropped(Address { exchange: id, ..core.address(slot) }, dropped_bytes);
     }
     if is_open {
@@ -283,7 +283,7 @@ pub(crate) fn tell_writable<A: App>(app: &mut A, core: &mut WorkerCore, slot: Sl
 /// Sends the `Deadline` event to the exchanges whose deadline has passed. Returns false if the
 /// connection has only one exchange at a time.
 pub(crate) fn deadline<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) -> bool {
-    if core.conns.get(slot).protocol.multiplexed().is_none() {
+    if core.connections.get(slot).protocol.multiplexed().is_none() {
         return false;
     }
     let now_ms = core.now.monotonic_ms;

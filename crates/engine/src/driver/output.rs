@@ -8,7 +8,7 @@ use super::multiplexed_requests;
 use crate::app::App;
 use crate::backend::{Backend, Sending, Slot};
 use crate::byte_stream::StreamState;
-use crate::connection::{Conn, Protocol};
+use crate::connection::{Connection, Protocol};
 use crate::connection_direction::ConnectionDirection;
 use crate::deadline::DeadlineKind;
 use crate::end_reason::Gone;
@@ -36,13 +36,13 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// that have left in this turn of the connection.
     #[inline]
     pub(super) fn flush(&mut self, slot: Slot, turn_bytes: &mut usize) -> Flush {
-        if self.core.conns.get(slot).link.tls.is_some() {
+        if self.core.connections.get(slot).link.tls.is_some() {
             return self.flush_sealed(slot, turn_bytes);
         }
         let Self { backend, core, .. } = self;
-        let WorkerCore { conns, external, buffers, .. } = core;
+        let WorkerCore { connections, external, buffers, .. } = core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
-        let conn = conns.get(slot);
+        let conn = connections.get(slot);
         let Some(output) = outputs.get(conn.link.output) else { return Flush::Empty };
         if conn.link.blocked.is_some() || output.in_flight {
             return Flush::Waits;
@@ -93,9 +93,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 
     pub(crate) fn sent(&mut self, slot: Slot, result: Result<usize, Errno>) {
-        let WorkerCore { conns, buffers, .. } = &mut self.core;
+        let WorkerCore { connections, buffers, .. } = &mut self.core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
-        let conn = conns.get(slot);
+        let conn = connections.get(slot);
         conn.link.sending = false;
         if let Some(output) = outputs.get(conn.link.output) {
             output.in_flight = false;
@@ -123,9 +123,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// drops the queued output, if the application may still read.
     #[cold]
     pub(super) fn reads_on(&mut self, slot: Slot, why: Gone) -> bool {
-        let WorkerCore { conns, buffers, .. } = &mut self.core;
+        let WorkerCore { connections, buffers, .. } = &mut self.core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
-        let conn = conns.get(slot);
+        let conn = connections.get(slot);
         let has_input = !conn.link.peer_ended || !conn.link.input.is_empty();
         let is_peer = why == Gone::Peer && conn.direction == ConnectionDirection::Outgoing;
         let Protocol::ByteStream(stream) = &mut conn.protocol else { return false };
@@ -145,7 +145,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Handles the departure of the last response: closes the connection, or reads on for a while
     /// (RFC 9112 §9.6).
     pub(super) fn last_sent(&mut self, slot: Slot) {
-        let Conn { link, protocol, .. } = self.core.conns.get(slot);
+        let Connection { link, protocol, .. } = self.core.connections.get(slot);
         let Protocol::Linger(linger) = protocol else {
             unreachable!("only what lingers sends its last")
         };
@@ -159,7 +159,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.backend.finish(slot);
         let Self { app, core, .. } = self;
         // Content that was kept for the application would hold back the input after it.
-        if !core.conns.get(slot).link.input.is_empty() {
+        if !core.connections.get(slot).link.input.is_empty() {
             drive_kept_input(app, core, slot);
         }
         self.update_receiving(slot);
@@ -186,7 +186,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Informs the application that no output waits any more, if it has yet to be informed.
     #[inline]
     pub(crate) fn tell_sent(&mut self, slot: Slot) {
-        let conn = self.core.conns.get(slot);
+        let conn = self.core.connections.get(slot);
         if conn.link.owes_sent && conn.streams_have_no_output() {
             conn.link.owes_sent = false;
             self.app.sent(self.core.address(slot));
@@ -195,12 +195,12 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Informs the application that there is room again, if it was informed that there was none.
     pub(super) fn tell_writable(&mut self, slot: Slot) -> bool {
-        if let Protocol::Multiplexed(_) = self.core.conns.get(slot).protocol {
+        if let Protocol::Multiplexed(_) = self.core.connections.get(slot).protocol {
             let Self { app, core, .. } = self;
             return multiplexed_requests::tell_writable(app, core, slot);
         }
         let has_room = self.core.queued_bytes(slot) <= OUTPUT_LOW_WATER_BYTES;
-        let owes_writable = match &mut self.core.conns.get(slot).protocol {
+        let owes_writable = match &mut self.core.connections.get(slot).protocol {
             Protocol::Http1(Http1::Exchange(open)) => &mut open.state.owes_writable,
             Protocol::ByteStream(stream) => &mut stream.owes_writable,
             _ => return false,

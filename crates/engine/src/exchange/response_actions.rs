@@ -240,7 +240,7 @@ impl Exchange<'_> {
             self.drop_encoder();
         }
         if let Some(open) =
-            self.core.conns.get(self.slot).protocol.http1().and_then(Http1::exchange)
+            self.core.connections.get(self.slot).protocol.http1().and_then(Http1::exchange)
         {
             open.keep_alive = false;
         }
@@ -252,7 +252,7 @@ impl Exchange<'_> {
 
     /// Returns whether the client sees that content is missing if the response ends here.
     fn is_cut_visible(&mut self) -> bool {
-        let protocol = &mut self.core.conns.get(self.slot).protocol;
+        let protocol = &mut self.core.connections.get(self.slot).protocol;
         let is_chunked = match self.carrier {
             Carrier::Connection => {
                 protocol.http1().and_then(Http1::exchange).map(|it| it.is_chunked)

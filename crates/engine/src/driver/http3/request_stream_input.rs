@@ -32,7 +32,7 @@ pub(super) fn opened<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id:
             read(app, core, slot, id);
             if open(core, slot, id).is_some_and(|open| open.own.awaits_head()) {
                 // It has less time than content.
-                core.conns.get(slot).link.deadline.end(DeadlineKind::Body);
+                core.connections.get(slot).link.deadline.end(DeadlineKind::Body);
             }
         }
         Err(error) => failed(app, core, slot, id, error),
@@ -186,8 +186,8 @@ fn steps<A: App>(
     let now_ms = core.now.monotonic_ms;
     let mut at = 0;
     loop {
-        let WorkerCore { conns, section, .. } = core;
-        let Some(Http3 { session, streams, .. }) = conns.get(slot).http3() else {
+        let WorkerCore { connections, section, .. } = core;
+        let Some(Http3 { session, streams, .. }) = connections.get(slot).http3() else {
             unreachable!("a connection over QUIC speaks HTTP/3")
         };
         let Some(Open { request, own, fin, .. }) = streams.get(number(id)) else { return at };

@@ -25,7 +25,7 @@ pub(crate) fn content<A: App>(
     bytes: &[u8],
     end: bool,
 ) {
-    core.conns.get(slot).link.received();
+    core.connections.get(slot).link.received();
     core.consumed_content_bytes += bytes.len();
     let now_ms = core.now.monotonic_ms;
     let Some(stream) = find_stream(core, slot, id) else { return };
