@@ -39,7 +39,7 @@ impl ByteStreamHandle<'_> {
 
     /// Returns the client's address; `None` on a Unix socket.
     pub fn peer(&mut self) -> Option<SocketAddr> {
-        self.core.conns.get(self.slot).peer
+        self.core.connections.get(self.slot).peer
     }
 
     /// Sends bytes. Nothing is sent after the [end of our side](Self::finish).
@@ -47,8 +47,8 @@ impl ByteStreamHandle<'_> {
         if self.stream().is_none_or(|stream| stream.finished) {
             return ContentRoom::Gone;
         }
-        let WorkerCore { conns, buffers, .. } = &mut *self.core;
-        if let Err(why) = buffers.queue(&mut conns.get(self.slot).link.output, slice) {
+        let WorkerCore { connections, buffers, .. } = &mut *self.core;
+        if let Err(why) = buffers.queue(&mut connections.get(self.slot).link.output, slice) {
             self.core.give_up(self.slot, why);
             return ContentRoom::Gone;
         }
@@ -84,13 +84,13 @@ impl ByteStreamHandle<'_> {
     /// Returns the index of the listener that accepted the client, in the order in which the server
     /// got them, those of QUIC last; `None` for a connection that the server opens.
     pub fn listener(&mut self) -> Option<usize> {
-        self.core.conns.get(self.slot).accepted_by().map(usize::from)
+        self.core.connections.get(self.slot).accepted_by().map(usize::from)
     }
 
     /// Returns the reason why the TLS handshake has failed with the server that the application
     /// wanted to connect to; known during the event `Gone` of the stream.
     pub fn tls_error(&mut self) -> Option<&rustls::Error> {
-        match &self.core.conns.get(self.slot).protocol {
+        match &self.core.connections.get(self.slot).protocol {
             Protocol::Connecting(connecting) => connecting.failure.as_deref(),
             _ => None,
         }
@@ -114,7 +114,7 @@ impl ByteStreamHandle<'_> {
     pub fn wait(&mut self, after_ms: Option<u64>) {
         let now = self.core.now.monotonic_ms;
         let at_ms = after_ms.map_or(0, |after| now.saturating_add(after.max(1)));
-        self.core.conns.get(self.slot).link.app_deadline_ms = at_ms;
+        self.core.connections.get(self.slot).link.app_deadline_ms = at_ms;
     }
 
     /// Returns a number that changes when the peer acknowledges bytes, as it was at the last
@@ -128,7 +128,7 @@ impl ByteStreamHandle<'_> {
     /// Closes the connection once all written bytes have left. The stream is over for the
     /// application. One that is not open yet is cut.
     pub fn close(&mut self) {
-        if let Protocol::Connecting(_) = self.core.conns.get(self.slot).protocol {
+        if let Protocol::Connecting(_) = self.core.connections.get(self.slot).protocol {
             return self.abort();
         }
         if let Some(stream) = self.stream() {
@@ -145,6 +145,6 @@ impl ByteStreamHandle<'_> {
     }
 
     fn stream(&mut self) -> Option<&mut ByteStream> {
-        self.core.conns.get(self.slot).protocol.byte_stream()
+        self.core.connections.get(self.slot).protocol.byte_stream()
     }
 }

@@ -16,7 +16,7 @@ use crate::transport_link::TransportLink;
 use crate::worker_buffers::Buffers;
 
 /// One connection.
-pub(crate) struct Conn {
+pub(crate) struct Connection {
     /// The generation of the slot, by which messages and completions for an earlier connection in
     /// this slot are recognised.
     pub(crate) generation: u64,
@@ -162,7 +162,7 @@ impl Protocol {
     }
 }
 
-impl Conn {
+impl Connection {
     pub(crate) fn empty(generation: u64) -> Self {
         Self {
             generation,
@@ -438,9 +438,9 @@ mod tests {
         let (settings, mut pool) = (WorkerSettings::default(), Pool::new(1 << 20));
         let head_timeout_ms = settings.head_ms;
         for (receiving, left_ms) in [(true, head_timeout_ms - 30), (false, head_timeout_ms)] {
-            let mut conn = Conn { link: TransportLink::new(true), ..Conn::empty(0) };
+            let mut conn = Connection { link: TransportLink::new(true), ..Connection::empty(0) };
             assert!(conn.link.input.keep(&mut pool, b"half"));
-            let begin = |conn: &mut Conn, kind, after_ms| {
+            let begin = |conn: &mut Connection, kind, after_ms| {
                 conn.start_deadline(kind, (1 << 40) + after_ms, &settings);
                 conn.link.next_deadline_ms() - (1 << 40) - after_ms
             };
@@ -458,9 +458,10 @@ mod tests {
     #[test]
     fn without_a_deadline_of_the_connection_only_that_of_the_application_expires() {
         const APP_DEADLINE_MS: u64 = 1 << 50;
-        let mut conn = Conn::empty(0);
-        let begin =
-            |conn: &mut Conn, kind| conn.start_deadline(kind, 1 << 40, &WorkerSettings::default());
+        let mut conn = Connection::empty(0);
+        let begin = |conn: &mut Connection, kind| {
+            conn.start_deadline(kind, 1 << 40, &WorkerSettings::default())
+        };
         conn.link.app_deadline_ms = APP_DEADLINE_MS;
         begin(&mut conn, DeadlineKind::Nothing);
         assert_eq!(conn.link.next_deadline_ms(), APP_DEADLINE_MS);

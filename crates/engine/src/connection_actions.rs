@@ -10,7 +10,7 @@ use crate::backend::Slot;
 use crate::byte_stream::{ByteStream, ConnectStep, Connecting};
 use crate::byte_stream_handle::ByteStreamHandle;
 use crate::clock::Now;
-use crate::connection::{Conn, Protocol};
+use crate::connection::{Connection, Protocol};
 use crate::connection_direction::ConnectionDirection;
 use crate::drain_state::WorkerEnding;
 use crate::end_reason::Gone;
@@ -50,7 +50,7 @@ enum Delivery {
 impl ByteStreamHandle<'_> {
     /// Queues a message, or cuts the stream.
     fn deliver(&mut self, message: &Bytes) -> Delivery {
-        let Conn { link, protocol, .. } = self.core.conns.get(self.slot);
+        let Connection { link, protocol, .. } = self.core.connections.get(self.slot);
         let is_finished = protocol.byte_stream().is_none_or(|stream| stream.finished);
         if is_finished || link.cut.is_some() {
             return Delivery::Over;
@@ -106,10 +106,10 @@ impl Connections<'_> {
     /// at the end of this pass.
     pub fn stream(&mut self, address: Address) -> Option<ByteStreamHandle<'_>> {
         let (core, slot) = (&mut *self.core, address.slot);
-        if !core.conns.is(slot, address.generation) {
+        if !core.connections.is(slot, address.generation) {
             return None;
         }
-        let conn = core.conns.get(slot);
+        let conn = core.connections.get(slot);
         if !conn.has_single_open_exchange() || conn.protocol.byte_stream().is_none() {
             return None;
         }
@@ -152,10 +152,10 @@ impl Connections<'_> {
     /// the end of this pass. It stays open unless it is responded to.
     pub fn exchange(&mut self, address: Address) -> Option<Exchange<'_>> {
         let (core, slot) = (&mut *self.core, address.slot);
-        if !core.conns.is(slot, address.generation) {
+        if !core.connections.is(slot, address.generation) {
             return None;
         }
-        let conn = core.conns.get(slot);
+        let conn = core.connections.get(slot);
         let is_last_begun = conn.exchanges_begun == address.exchange;
         let (carrier, is_open) = match &mut conn.protocol {
             Protocol::Multiplexed(multiplexed) => {
@@ -214,8 +214,8 @@ impl WorkerCore {
         if !self.outgoing.take() {
             return Err(ConnectError::TooMany);
         }
-        let slot = self.conns.open(true, ConnectionDirection::Outgoing, peer);
-        let conn = self.conns.get(slot);
+        let slot = self.connections.open(true, ConnectionDirection::Outgoing, peer);
+        let conn = self.connections.get(slot);
         conn.count_exchange();
         conn.protocol = Protocol::Connecting(Box::new(connecting));
         self.to_connect.push(slot);
@@ -224,7 +224,7 @@ impl WorkerCore {
 
     /// Marks a connection as dirty, so that the worker settles it at the end of this pass.
     pub(crate) fn mark_dirty(&mut self, slot: Slot) {
-        if !std::mem::replace(&mut self.conns.get(slot).link.dirty, true) {
+        if !std::mem::replace(&mut self.connections.get(slot).link.dirty, true) {
             self.dirty.push(slot);
         }
     }

@@ -4,22 +4,22 @@
 use std::net::SocketAddr;
 
 use crate::backend::Slot;
-use crate::connection::{Conn, Protocol};
+use crate::connection::{Connection, Protocol};
 use crate::connection_direction::ConnectionDirection;
 use crate::output_queue::NO_OUTPUT;
 use crate::table_capacity::has_places;
 use crate::transport_link::TransportLink;
 
 /// All connections of a worker.
-pub(crate) struct Conns {
+pub(crate) struct ConnectionTable {
     /// The generation before the first of every slot.
     origin: u64,
-    slots: Vec<Conn>,
+    slots: Vec<Connection>,
     free: Vec<Slot>,
     in_use_count: usize,
 }
 
-impl Conns {
+impl ConnectionTable {
     /// Creates an empty slab. Its connections have other generations than those of another
     /// `incarnation` of the worker, whose addresses may still be known somewhere.
     pub(crate) fn new(incarnation: u32) -> Self {
@@ -49,17 +49,17 @@ impl Conns {
         peer: Option<SocketAddr>,
     ) -> Slot {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Conn::empty(self.origin));
+            self.slots.push(Connection::empty(self.origin));
             (self.slots.len() - 1) as Slot
         });
         let conn = &mut self.slots[slot as usize];
-        *conn = Conn {
+        *conn = Connection {
             direction,
             peer,
             in_use: true,
             link: TransportLink::new(receiving),
             protocol: Protocol::Handshake,
-            ..Conn::empty(conn.generation + 1)
+            ..Connection::empty(conn.generation + 1)
         };
         self.in_use_count += 1;
         slot
@@ -77,7 +77,7 @@ impl Conns {
 
     /// Returns the connection in a live slot.
     #[inline]
-    pub(crate) fn get(&mut self, slot: Slot) -> &mut Conn {
+    pub(crate) fn get(&mut self, slot: Slot) -> &mut Connection {
         &mut self.slots[slot as usize]
     }
 
@@ -102,4 +102,4 @@ impl Conns {
 }
 
 /// Bytes of one slot, used or free, with its entry in the list of free ones.
-pub(crate) const SLOT_BYTES: usize = size_of::<Conn>() + size_of::<Slot>();
+pub(crate) const SLOT_BYTES: usize = size_of::<Connection>() + size_of::<Slot>();

@@ -8,8 +8,8 @@ use crate::limits::{
 use crate::settings::WorkerSettings;
 
 /// The kind of a deadline: the condition that must end before the deadline expires.
-/// `Conn::deadline_kind` chooses it by the state of the connection, and `driver/timeouts.rs` acts
-/// when the deadline has expired.
+/// `Connection::deadline_kind` chooses it by the state of the connection, and `driver/timeouts.rs`
+/// acts when the deadline has expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeadlineKind {
     /// No condition; the application's own deadline may be set all the same.

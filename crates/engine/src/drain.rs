@@ -38,9 +38,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         let places_until_ms = self.core.now.monotonic_ms + DRAIN_PLACES_MS;
         self.core.ending = WorkerEnding::Emptying { backlog: Backlog::default(), places_until_ms };
         let mut from = 0;
-        while let Some(slot) = self.core.conns.next_in_use(from) {
+        while let Some(slot) = self.core.connections.next_in_use(from) {
             from = slot + 1;
-            let conn = self.core.conns.get(slot);
+            let conn = self.core.connections.get(slot);
             if let Some(open) = conn.protocol.http1().and_then(Http1::exchange) {
                 open.keep_alive = false;
             }
@@ -59,9 +59,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// its turn once, so later exchanges do not get the event, and can ask.
     fn tell_stopping(&mut self) {
         let mut from = 0;
-        while let Some(slot) = self.core.conns.next_in_use(from) {
+        while let Some(slot) = self.core.connections.next_in_use(from) {
             from = slot + 1;
-            let conn = self.core.conns.get(slot);
+            let conn = self.core.connections.get(slot);
             if conn.is_closing() {
                 continue;
             }
@@ -122,7 +122,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if is_over {
             self.finish();
             let mut from = 0;
-            while let Some(slot) = self.core.conns.next_in_use(from) {
+            while let Some(slot) = self.core.connections.next_in_use(from) {
                 from = slot + 1;
                 self.cut(slot, Gone::Stopping);
             }
@@ -130,7 +130,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let finishing = matches!(self.core.ending, WorkerEnding::Finishing { .. });
         // Messages in the inbox may begin work.
         let is_busy = || self.app.is_busy() || self.has_messages();
-        finishing && self.core.conns.len() == 0 && (is_over || !is_busy())
+        finishing && self.core.connections.len() == 0 && (is_over || !is_busy())
     }
 
     fn finish(&mut self) {
@@ -148,9 +148,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Acts on every QUIC connection that is `closed`, or on every other.
     fn each_quic(&mut self, closed: bool, act: impl Fn(&mut Self, Slot)) {
         let mut from = 0;
-        while let Some(slot) = self.core.conns.next_in_use(from) {
+        while let Some(slot) = self.core.connections.next_in_use(from) {
             from = slot + 1;
-            let conn = self.core.conns.get(slot);
+            let conn = self.core.connections.get(slot);
             if conn.http3().is_some_and(|http3| http3.is_closed() == closed) {
                 act(self, slot);
             }
@@ -162,10 +162,10 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// reason.
     fn close_idle(&mut self, all: bool) {
         let mut from = 0;
-        while let Some(slot) = self.core.conns.next_in_use(from) {
+        while let Some(slot) = self.core.connections.next_in_use(from) {
             from = slot + 1;
             let is_sent = self.core.queued_bytes(slot) == 0;
-            let conn = self.core.conns.get(slot);
+            let conn = self.core.connections.get(slot);
             if !all && conn.exchanges_begun == 0 {
                 continue;
             }

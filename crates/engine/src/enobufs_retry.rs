@@ -21,7 +21,7 @@ impl WorkerCore {
     /// Makes the output of a connection wait for memory.
     #[cold]
     pub(crate) fn await_memory(&mut self, slot: Slot) {
-        self.conns.get(slot).link.blocked = Some(Blocked::NoMemory);
+        self.connections.get(slot).link.blocked = Some(Blocked::NoMemory);
         let again_ms = self.now.monotonic_ms + ENOBUFS_RETRY_MS;
         self.enobufs_retry_at_ms.get_or_insert(again_ms);
     }
@@ -35,9 +35,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         self.core.enobufs_retry_at_ms = None;
         let mut from = 0;
-        while let Some(slot) = self.core.conns.next_in_use(from) {
+        while let Some(slot) = self.core.connections.next_in_use(from) {
             from = slot + 1;
-            let conn = self.core.conns.get(slot);
+            let conn = self.core.connections.get(slot);
             if conn.link.blocked == Some(Blocked::NoMemory) {
                 conn.link.blocked = None;
                 self.settle(slot);

@@ -1,36 +1,29 @@
 //! The actions that an application can take on one HTTP exchange: one half of the contract
 //! (docs/ARCHITECTURE.md, "The contract"). They are the same for every version of HTTP. `http1`,
-//! `http2` and `http3` carry them out.
+//! `http2` and `http3` carry them out. `response_actions` has those that send the response.
 
 pub(crate) mod added_fields;
 mod compressed_content;
+mod response_actions;
 pub(crate) mod slice;
 pub(crate) mod state;
 mod tunnel;
 
-use std::fs::File;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
-use bytes::Bytes;
 use pinion_http::field::Field;
-use pinion_http::prepared_response::{Prepared, SharedFields};
-use pinion_http::status::{StatusContent, status_content};
 
 use crate::backend::Slot;
 use crate::clock::Now;
-use crate::connection::Conn;
+use crate::connection::Connection;
 use crate::connection_actions::Connections;
 use crate::drain_state::WorkerEnding;
 use crate::end_reason::Gone;
 use crate::exchange_address::Address;
-use crate::file_mapping::{MappingId, Mappings};
-use crate::http1::Http1;
-use crate::limits::{OUTPUT_HIGH_WATER_BYTES, STREAM_HIGH_WATER_BYTES};
+use crate::file_mapping::Mappings;
 use crate::multiplexed::{Multiplexed, MultiplexedStream};
 use crate::protocol_dispatch::{self, Response};
-use crate::response_compression::EncoderOperation;
 use crate::worker_core::WorkerCore;
 
 pub use added_fields::AddedFields;
@@ -66,7 +59,7 @@ impl Exchange<'_> {
         match self.stream() {
             Some(stream) => stream.end_number = Some(number),
             None => {
-                self.core.conns.get(self.slot).link.owes_end = true;
+                self.core.connections.get(self.slot).link.owes_end = true;
                 self.core.http1_ends.insert(self.slot, number);
             }
         }
@@ -77,7 +70,7 @@ impl Exchange<'_> {
     pub fn end_number(&mut self) -> Option<NonZeroU32> {
         match self.carrier {
             Carrier::Connection => {
-                let is_owed = self.core.conns.get(self.slot).link.owes_end;
+                let is_owed = self.core.connections.get(self.slot).link.owes_end;
                 self.core.http1_ends.get(&self.slot).copied().filter(|_| is_owed)
             }
             Carrier::Stream(_) => self.stream().and_then(|stream| stream.end_number),
@@ -97,18 +90,18 @@ impl Exchange<'_> {
     /// Returns the index of the listener that accepted the client, in the order in which the server
     /// got them, those of QUIC last.
     pub fn listener(&mut self) -> usize {
-        self.core.conns.get(self.slot).listener().into()
+        self.core.connections.get(self.slot).listener().into()
     }
 
     /// Returns the client's address; `None` on a Unix socket.
     pub fn peer(&mut self) -> Option<SocketAddr> {
-        self.core.conns.get(self.slot).peer
+        self.core.connections.get(self.slot).peer
     }
 
     /// Returns the address at the other end of the socket: the client's, or that of the proxy whose
     /// PROXY protocol header carried the client's; `None` on a Unix socket.
     pub fn socket_peer(&mut self) -> Option<SocketAddr> {
-        let conn = self.core.conns.get(self.slot);
+        let conn = self.core.connections.get(self.slot);
         conn.proxy_peer.as_deref().copied().unwrap_or(conn.peer)
     }
 
@@ -133,240 +126,13 @@ impl Exchange<'_> {
         &self.core.buffers.mappings
     }
 
-    /// Sends a complete response from memory or from an archive. Its archive ranges and external
-    /// files refer to `mapping`. The call is ignored if a final head was already sent. The exchange
-    /// is over for the application, whether or not the response reaches the client.
-    #[inline]
-    pub fn prepared(&mut self, response: &Prepared<'_>, mapping: Option<MappingId>) {
-        self.prepared_of(response, RangeSource::of(mapping));
-    }
-
-    /// Sends a complete response as [`Self::prepared`] does, with ranges of an open file: each
-    /// external range of the body is a range of this file, regardless of the file, size and time
-    /// that it names. They are sent as a [`Slice::File`] is.
-    pub fn prepared_file(&mut self, response: &Prepared<'_>, file: &Arc<File>) {
-        self.prepared_of(response, RangeSource::File(file));
-    }
-
-    /// Sends a complete response as [`Self::prepared`] does, with ranges of bytes in memory: each
-    /// external range of the body is one of them. Long ones are shared, short ones copied.
-    #[inline]
-    pub fn prepared_shared(&mut self, response: &Prepared<'_>, bytes: &Bytes) {
-        self.prepared_of(response, RangeSource::Shared(bytes));
-    }
-
-    #[inline(always)]
-    fn prepared_of(&mut self, response: &Prepared<'_>, source: RangeSource<'_>) {
-        let Some(mut writer) = self.response() else { return };
-        let Some(state) = writer.state() else { return };
-        match state.stage {
-            ExchangeStage::Open => state.stage = ExchangeStage::Done,
-            ExchangeStage::Broken => return state.stage = ExchangeStage::Aborted,
-            _ => return,
-        }
-        let queued = match state.added.take() {
-            None => writer.prepared(response, source),
-            Some(added) => prepared_with(&mut writer, &added, response, source),
-        };
-        self.give_up_unless(queued);
-    }
-
-    /// Adds fields to the final response, regardless of its origin: whole lines in the form of
-    /// HTTP/1. They replace fields of the response with the same names, except that `Vary` has the
-    /// values of both; a line without a value is not sent and only removes others. The call is
-    /// ignored if a final head was already sent.
-    pub fn add_fields(&mut self, lines: &[u8]) {
-        if let Some(state) = self.state().filter(|state| state.stage == ExchangeStage::Open) {
-            state.added.get_or_insert_default().append(lines);
-        }
-    }
-
-    /// Forbids caches to keep a prepared response for several users, because it is for one user
-    /// ([`AddedFields::set_private`]). The call is ignored in the cases of [`Self::add_fields`].
-    pub fn set_private(&mut self) {
-        if let Some(state) = self.state().filter(|state| state.stage == ExchangeStage::Open) {
-            state.added.get_or_insert_default().set_private();
-        }
-    }
-
-    /// Sends an interim response (1xx), such as 103 Early Hints. It is not sent to HTTP/1.0 clients
-    /// (RFC 9110 §15.2).
-    pub fn interim<'f>(&mut self, status: u16, fields: impl Iterator<Item = Field<'f>> + Clone) {
-        debug_assert!((100..200).contains(&status) && status != 101);
-        let Some(mut response) = self.response() else { return };
-        if !response
-            .state()
-            .is_some_and(|state| state.stage == ExchangeStage::Open && !state.http10)
-        {
-            return;
-        }
-        let queued = response.interim(status, fields);
-        self.give_up_unless(queued);
-    }
-
-    /// Begins a final response whose content follows by [`Self::write`]. Over HTTP/1 a response
-    /// without a length is sent in chunks, or until close to HTTP/1.0 clients. Content of a status
-    /// that has none is dropped.
-    pub fn head<'f>(
-        &mut self,
-        status: u16,
-        fields: impl Iterator<Item = Field<'f>> + Clone,
-        length: Option<u64>,
-    ) {
-        let Some(state) = self.state().filter(|state| state.stage == ExchangeStage::Open) else {
-            return;
-        };
-        state.stage = ExchangeStage::Streaming;
-        // RFC 9110 §15.3.6: "the server MUST NOT generate content". Content-Length: 0 shows that to
-        // the client.
-        let content = status_content(status);
-        let is_reset = content == StatusContent::Empty;
-        let length = if is_reset { Some(0) } else { length };
-        state.left = length.filter(|_| !is_reset);
-        state.head_only |= content != StatusContent::Any;
-        let queued = match state.coding {
-            None => self.begin(status, fields, length),
-            Some(coding) => self.head_in(coding, status, fields, length),
-        };
-        self.give_up_unless(queued);
-    }
-
-    /// Queues a final head without changes.
-    fn begin<'f>(
-        &mut self,
-        status: u16,
-        fields: impl Iterator<Item = Field<'f>> + Clone,
-        length: Option<u64>,
-    ) -> Result<(), Gone> {
-        let mut response = self.response().ok_or(Gone::Peer)?;
-        let added = response.state().and_then(|state| state.added.take());
-        let added = added.as_deref();
-        let vary = added.and_then(|added| added.vary(fields.clone()));
-        let vary = vary.as_deref().map(|value| Field { name: b"Vary", value });
-        let is_kept = |field: &Field<'f>| added.is_none_or(|added| !added.replace(field.name));
-        let added_fields = added.into_iter().flat_map(AddedFields::iter).chain(vary);
-        // The added fields do not live as long as the others.
-        let fields = fields.filter(is_kept).map(|Field { name, value }| Field { name, value });
-        response.head(status, fields.chain(added_fields), length)
-    }
-
-    /// Sends content. Content beyond the announced length aborts the exchange: a client must never
-    /// mistake a wrong response for a complete one.
-    pub fn write(&mut self, slice: Slice<'_>) -> ContentRoom {
-        let state = self.state().filter(|state| state.is_writable());
-        let Some(state) = state else { return ContentRoom::Gone };
-        let bytes = slice.bytes();
-        let is_sent = bytes > 0 && !state.head_only;
-        if let Some(left) = &mut state.left {
-            if bytes > *left {
-                self.give_up(Gone::Broken);
-                return ContentRoom::Gone;
-            }
-            *left -= bytes;
-        }
-        if !is_sent {
-            return self.room();
-        }
-        let is_encoded = state.encoder.is_some();
-        let queued = if is_encoded { self.encode_slice(slice) } else { self.send(slice) };
-        if let Err(why) = queued {
-            self.give_up(why);
-            return ContentRoom::Gone;
-        }
-        self.room()
-    }
-
-    /// Queues content without changes; at least one byte.
-    fn send(&mut self, slice: Slice<'_>) -> Result<(), Gone> {
-        self.response().ok_or(Gone::Peer)?.content(slice)
-    }
-
-    /// Completes the response. One that is shorter than announced is aborted instead. The exchange
-    /// is over for the application.
-    pub fn end<'f>(&mut self, trailers: impl Iterator<Item = Field<'f>> + Clone) {
-        let Some(state) = self.state() else { return };
-        match state.stage {
-            ExchangeStage::Streaming => {}
-            ExchangeStage::Broken => return state.stage = ExchangeStage::Aborted,
-            _ => return,
-        }
-        if state.left.is_some_and(|left| left > 0) && !state.head_only {
-            return self.abort();
-        }
-        let mut queued = Ok(());
-        if state.encoder.is_some() {
-            queued = self.encode(b"", EncoderOperation::Finish);
-            self.drop_encoder();
-        }
-        let Some(mut response) = self.response() else { return };
-        if let Some(state) = response.state() {
-            state.stage = ExchangeStage::Done;
-        }
-        let queued = queued.and_then(|()| response.end(trailers));
-        self.give_up_unless(queued);
-    }
-
-    /// Aborts the exchange. An incomplete response never looks like a complete one: the connection
-    /// is cut, or the stream reset. The exchange is over for the application.
-    pub fn abort(&mut self) {
-        if let Some(state) = self.state() {
-            state.stage = ExchangeStage::Aborted;
-        }
-        if self.carrier == Carrier::Connection {
-            self.core.give_up(self.slot, Gone::Peer);
-        }
-    }
-
-    /// Ends a response that cannot be completed, after the queued part of it. It never looks like a
-    /// complete one: the connection ends inside the content, or the stream is reset. If only the
-    /// end of the connection would end the content, and over HTTP/3, where a reset discards
-    /// unacknowledged bytes, the response is [aborted](Self::abort).
-    pub fn cut_short(&mut self) {
-        if !self.is_cut_visible() {
-            return self.abort();
-        }
-        let mut queued = Ok(());
-        if self.state().is_some_and(|state| state.encoder.is_some()) {
-            queued = self.encode(b"", EncoderOperation::Flush);
-            self.drop_encoder();
-        }
-        if let Some(open) =
-            self.core.conns.get(self.slot).protocol.http1().and_then(Http1::exchange)
-        {
-            open.keep_alive = false;
-        }
-        if let Some(state) = self.state() {
-            (state.stage, state.is_cut_short) = (ExchangeStage::Done, true);
-        }
-        self.give_up_unless(queued);
-    }
-
-    /// Returns whether the client sees that content is missing if the response ends here.
-    fn is_cut_visible(&mut self) -> bool {
-        let protocol = &mut self.core.conns.get(self.slot).protocol;
-        let is_chunked = match self.carrier {
-            Carrier::Connection => {
-                protocol.http1().and_then(Http1::exchange).map(|it| it.is_chunked)
-            }
-            Carrier::Stream(_) => protocol.http2().map(|_| true),
-        };
-        let (Some(is_chunked), Some(state)) = (is_chunked, self.state()) else { return false };
-        let is_incomplete = is_chunked || state.left.is_some_and(|left| left > 0);
-        state.stage == ExchangeStage::Streaming
-            && !state.is_tunnel
-            && !state.head_only
-            && is_incomplete
-    }
-
-    /// Returns whether the request is HEAD, so that its response is sent without content.
-    pub fn is_head_only(&mut self) -> bool {
-        self.state().is_some_and(|state| state.head_only)
-    }
-
     /// Returns whether the announced content of the request is within its limit. Chunked content
     /// announces nothing; it is refused when it exceeds the limit.
     pub fn content_fits(&mut self) -> bool {
-        protocol_dispatch::content_fits(&mut self.core.conns.get(self.slot).protocol, self.carrier)
+        protocol_dispatch::content_fits(
+            &mut self.core.connections.get(self.slot).protocol,
+            self.carrier,
+        )
     }
 
     /// Allows the request `bytes` of content, regardless of `WorkerSettings::limits`: more for an
@@ -376,7 +142,7 @@ impl Exchange<'_> {
             return;
         }
         protocol_dispatch::set_content_max(
-            &mut self.core.conns.get(self.slot).protocol,
+            &mut self.core.connections.get(self.slot).protocol,
             self.carrier,
             bytes,
         );
@@ -409,7 +175,7 @@ impl Exchange<'_> {
         if let Some(stream) = self.stream() {
             stream.app_deadline_ms = at_ms;
         }
-        let Conn { link, protocol, .. } = self.core.conns.get(self.slot);
+        let Connection { link, protocol, .. } = self.core.connections.get(self.slot);
         link.app_deadline_ms = protocol.multiplexed().map_or(at_ms, Multiplexed::app_deadline_ms);
     }
 
@@ -419,7 +185,7 @@ impl Exchange<'_> {
     pub fn upgrade<'f>(&mut self, fields: impl Iterator<Item = Field<'f>> + Clone) {
         match self.response().and_then(|mut response| response.upgrade(fields)) {
             Some(queued) => {
-                protocol_dispatch::upgraded(&mut self.core.conns.get(self.slot).protocol);
+                protocol_dispatch::upgraded(&mut self.core.connections.get(self.slot).protocol);
                 self.give_up_unless(queued);
             }
             None => self.abort(),
@@ -434,7 +200,7 @@ impl Exchange<'_> {
     /// content; otherwise the exchange is aborted.
     pub fn take_over(&mut self) {
         if self.response().is_some_and(|mut response| response.can_be_taken_over()) {
-            protocol_dispatch::upgraded(&mut self.core.conns.get(self.slot).protocol);
+            protocol_dispatch::upgraded(&mut self.core.connections.get(self.slot).protocol);
         } else {
             self.abort();
         }
@@ -449,13 +215,13 @@ impl Exchange<'_> {
     /// Returns the engine's state of the exchange, while it is open.
     #[inline]
     fn state(&mut self) -> Option<&mut ExchangeState> {
-        protocol_dispatch::state(&mut self.core.conns.get(self.slot).protocol, self.carrier)
+        protocol_dispatch::state(&mut self.core.connections.get(self.slot).protocol, self.carrier)
     }
 
     /// Returns the stream that carries the exchange, if there is one and it is open.
     fn stream(&mut self) -> Option<&mut MultiplexedStream> {
         let Carrier::Stream(id) = self.carrier else { return None };
-        self.core.conns.get(self.slot).protocol.multiplexed()?.stream(id)
+        self.core.connections.get(self.slot).protocol.multiplexed()?.stream(id)
     }
 
     fn give_up(&mut self, why: Gone) {
@@ -475,35 +241,4 @@ impl Exchange<'_> {
             self.give_up(why);
         }
     }
-
-    fn room(&mut self) -> ContentRoom {
-        let is_free = match self.carrier {
-            Carrier::Connection => self.queued_bytes() < OUTPUT_HIGH_WATER_BYTES,
-            Carrier::Stream(_) => {
-                let Some(output) = self.stream().map(|stream| stream.output) else {
-                    return ContentRoom::Gone;
-                };
-                self.core.buffers.outputs.bytes(output) < STREAM_HIGH_WATER_BYTES
-            }
-        };
-        if is_free {
-            return ContentRoom::Free;
-        }
-        if let Some(state) = self.state() {
-            state.owes_writable = true;
-        }
-        ContentRoom::Full
-    }
-}
-
-/// Queues a complete response with the fields that the application has added.
-#[cold]
-fn prepared_with(
-    writer: &mut Response<'_>,
-    added: &AddedFields,
-    response: &Prepared<'_>,
-    source: RangeSource<'_>,
-) -> Result<(), Gone> {
-    let lines = added.with(&response.shared);
-    writer.prepared(&Prepared { shared: SharedFields::h1(&lines), ..*response }, source)
 }

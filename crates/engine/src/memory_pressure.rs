@@ -15,7 +15,8 @@ use quinn_proto::StreamId;
 use crate::app::App;
 use crate::backend::{Backend, Slot};
 use crate::deadline::DeadlineKind;
-use crate::driver::{self, multiplexed_requests};
+use crate::driver;
+use crate::driver::multiplexed_requests::request_content;
 use crate::end_reason::Gone;
 use crate::http3;
 use crate::limits::{QUIC_UNREAD_MIN_BYTES, RELIEF_STALL_MS};
@@ -80,18 +81,18 @@ impl<B: Backend, A: App> Worker<B, A> {
             unwanted.truncate(count);
             // All of it is dropped. Their responses need some memory before that.
             for &(slot, id, _) in &unwanted {
-                let WorkerCore { conns, buffers, .. } = &mut self.core;
-                if let Some(http3) = conns.get(slot).http3() {
+                let WorkerCore { connections, buffers, .. } = &mut self.core;
+                if let Some(http3) = connections.get(slot).http3() {
                     http3.release_unread(id, buffers);
                 }
             }
             for (slot, id, _) in unwanted {
                 let Self { app, core, .. } = self;
                 // The end of another request may have ended its connection.
-                if core.conns.get(slot).http3().is_none() {
+                if core.connections.get(slot).http3().is_none() {
                     continue;
                 }
-                multiplexed_requests::give_up_unread(app, core, slot, http3::number(id));
+                request_content::give_up_unread(app, core, slot, http3::number(id));
                 // The rest of its input is not wanted any more, and is skipped.
                 driver::http3::read(app, core, slot, id);
                 self.settle(slot);
@@ -104,9 +105,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn unwanted(&mut self, idle_ms: u64) -> Vec<(Slot, StreamId, usize)> {
         let now_ms = self.core.now.monotonic_ms;
         let (mut all, mut next) = (Vec::new(), 0);
-        while let Some(slot) = self.core.conns.next_in_use(next) {
+        while let Some(slot) = self.core.connections.next_in_use(next) {
             next = slot + 1;
-            if let Some(http3) = self.core.conns.get(slot).http3() {
+            if let Some(http3) = self.core.connections.get(slot).http3() {
                 let unwanted = http3.unwanted(QUIC_UNREAD_MIN_BYTES, now_ms, idle_ms);
                 all.extend(unwanted.map(|(id, bytes)| (slot, id, bytes)));
             }
@@ -118,10 +119,10 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// those that closing connections will give back.
     fn survey(&mut self, holders: Holders) -> (usize, usize) {
         let (mut most_bytes, mut leaving_bytes, mut next) = (0, 0, 0);
-        while let Some(slot) = self.core.conns.next_in_use(next) {
+        while let Some(slot) = self.core.connections.next_in_use(next) {
             next = slot + 1;
             let bytes = self.core.held_bytes(slot);
-            if self.core.conns.get(slot).is_closing() {
+            if self.core.connections.get(slot).is_closing() {
                 leaving_bytes += bytes;
             } else if bytes > most_bytes && self.is_among(slot, holders) {
                 most_bytes = bytes;
@@ -133,12 +134,12 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Closes holders of `least_bytes` and more until they have had `wanted_bytes` together.
     fn cut_holders(&mut self, holders: Holders, least_bytes: usize, wanted_bytes: usize) {
         let (mut cut_bytes, mut next) = (0, 0);
-        while let Some(slot) = self.core.conns.next_in_use(next) {
+        while let Some(slot) = self.core.connections.next_in_use(next) {
             if cut_bytes >= wanted_bytes {
                 return;
             }
             next = slot + 1;
-            let open = !self.core.conns.get(slot).is_closing();
+            let open = !self.core.connections.get(slot).is_closing();
             let bytes = self.core.held_bytes(slot);
             if open && bytes >= least_bytes && self.is_among(slot, holders) {
                 cut_bytes += bytes;
@@ -149,11 +150,11 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     fn is_among(&mut self, slot: Slot, holders: Holders) -> bool {
         match holders {
-            Holders::Lingering => self.core.conns.get(slot).is_dropping_input(),
+            Holders::Lingering => self.core.connections.get(slot).is_dropping_input(),
             Holders::Stalled => self.core.stalled_ms(slot) >= RELIEF_STALL_MS,
             Holders::Heads => {
                 matches!(
-                    self.core.conns.get(slot).link.deadline.kind(),
+                    self.core.connections.get(slot).link.deadline.kind(),
                     DeadlineKind::Head | DeadlineKind::Handshake
                 )
             }

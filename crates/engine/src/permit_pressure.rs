@@ -129,11 +129,11 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// no memory is left for the list.
     fn survey_permits(&mut self) -> Option<(Vec<Holding>, usize)> {
         let mut holdings = Vec::new();
-        holdings.try_reserve_exact(self.core.conns.len()).ok()?;
+        holdings.try_reserve_exact(self.core.connections.len()).ok()?;
         let (mut leaving, mut next) = (0, 0);
-        while let Some(slot) = self.core.conns.next_in_use(next) {
+        while let Some(slot) = self.core.connections.next_in_use(next) {
             next = slot + 1;
-            let conn = self.core.conns.get(slot);
+            let conn = self.core.connections.get(slot);
             if conn.is_closing() {
                 leaving += 1;
                 continue;
@@ -173,7 +173,7 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     fn use_of(&mut self, slot: Slot, stalled_ms: u64) -> Use {
         let queued_bytes = self.core.queued_bytes(slot);
-        let conn = self.core.conns.get(slot);
+        let conn = self.core.connections.get(slot);
         let has_stalled = stalled_ms >= RELIEF_STALL_MS;
         match conn.link.deadline.kind() {
             DeadlineKind::Idle if conn.exchanges_begun > 0 && queued_bytes == 0 => Use::Idle,

@@ -5,7 +5,7 @@ use pinion_http::field::Field;
 use pinion_http::prepared_response::Prepared;
 
 use crate::backend::Slot;
-use crate::connection::{Conn, Protocol};
+use crate::connection::{Connection, Protocol};
 use crate::end_reason::Gone;
 use crate::exchange::slice::{RangeSource, Slice};
 use crate::exchange::state::{Carrier, ExchangeState};
@@ -117,10 +117,10 @@ impl<'c> Response<'c> {
     /// the exchange.
     #[inline(always)]
     pub(crate) fn of(core: &'c mut WorkerCore, slot: Slot, carrier: Carrier) -> Option<Self> {
-        let WorkerCore { conns, buffers, tails, settings, .. } = core;
-        let conn = conns.get(slot);
+        let WorkerCore { connections, buffers, tails, settings, .. } = core;
+        let conn = connections.get(slot);
         let (listener, exchanges_begun) = (conn.listener(), conn.exchanges_begun);
-        let Conn { link, protocol, .. } = conn;
+        let Connection { link, protocol, .. } = conn;
         let carried = match (protocol, carrier) {
             (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => {
                 ExchangeCarrier::Http1(open)

@@ -83,7 +83,7 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
         let core = &mut self.worker.core;
         let Some(quic) = &core.quic else { return Vec::new() };
         let places = quic.places.iter().zip(0..).filter(|(place, _)| place.is_some());
-        places.filter_map(|(_, slot)| core.conns.get(slot).peer).collect()
+        places.filter_map(|(_, slot)| core.connections.get(slot).peer).collect()
     }
 
     /// Runs one pass; returns false if the worker has drained.
@@ -129,7 +129,7 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
     pub fn holdings(&self) -> Holdings {
         let core = &self.worker.core;
         Holdings {
-            connections: core.conns.len(),
+            connections: core.connections.len(),
             buffer_bytes: core.buffers.pool.lent_bytes() - core.buffers.outputs.own_bytes(),
             queues: core.buffers.outputs.in_use(),
             timers: core.wheel.armed(),

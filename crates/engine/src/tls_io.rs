@@ -11,7 +11,9 @@ use crate::app::App;
 use crate::backend::{Backend, Sending, Slot};
 use crate::connection::Protocol;
 use crate::connection_direction::ConnectionDirection;
-use crate::driver::{self, Flush, http1, outgoing_connections, protocol_detection};
+use crate::driver::connection_end::notify_gone;
+use crate::driver::output::Flush;
+use crate::driver::{self, http1, outgoing_connections, protocol_detection};
 use crate::end_reason::Gone;
 use crate::enobufs_retry::is_shortage;
 use crate::file_mapping::Mappings;
@@ -37,14 +39,14 @@ pub(crate) fn received<A: App>(
     let taken = session.take(input, &mut buffer, |brought| {
         match brought {
             Brought::Begun(_)
-                if core.conns.get(slot).direction == ConnectionDirection::Outgoing =>
+                if core.connections.get(slot).direction == ConnectionDirection::Outgoing =>
             {
                 outgoing_connections::begin(app, core, slot);
             }
             Brought::Begun(inside) => protocol_detection::begin(app, core, slot, Some(inside)),
             Brought::Content(opened) => driver::take_in(app, core, slot, opened),
         }
-        let conn = core.conns.get(slot);
+        let conn = core.connections.get(slot);
         !matches!(conn.protocol, Protocol::Linger(_)) && conn.link.cut.is_none()
     });
     core.opening = buffer;
@@ -52,7 +54,7 @@ pub(crate) fn received<A: App>(
         Ok(0) => {}
         Ok(unread_bytes) => core.drop_input(slot, unread_bytes),
         Err(_) => {
-            let conn = core.conns.get(slot);
+            let conn = core.connections.get(slot);
             if let Protocol::Connecting(connecting) = &mut conn.protocol {
                 connecting.failure = session.failure().cloned().map(Box::new);
             }
@@ -60,7 +62,7 @@ pub(crate) fn received<A: App>(
         }
     }
     let is_ended = session.is_ended();
-    core.conns.get(slot).link.tls = Some(session);
+    core.connections.get(slot).link.tls = Some(session);
     is_ended
 }
 
@@ -73,7 +75,7 @@ fn session<A: App>(
     input: &[u8],
 ) -> Option<Box<TlsSession>> {
     const HANDSHAKE: u8 = 22;
-    let conn = core.conns.get(slot);
+    let conn = core.connections.get(slot);
     if let Some(session) = conn.link.tls.take() {
         return Some(session);
     }
@@ -98,9 +100,9 @@ fn session<A: App>(
 fn refuse_record(core: &mut WorkerCore, slot: Slot) {
     /// A record with the fatal alert unexpected_message (RFC 8446 §6).
     const UNEXPECTED_MESSAGE: [u8; 7] = [21, 3, 3, 0, 2, 2, 10];
-    let WorkerCore { conns, buffers, .. } = core;
+    let WorkerCore { connections, buffers, .. } = core;
     let Buffers { outputs, pool, .. } = buffers;
-    let output = outputs.of(&mut conns.get(slot).link.output);
+    let output = outputs.of(&mut connections.get(slot).link.output);
     if output.append_bytes(pool, &UNEXPECTED_MESSAGE) {
         core.end(slot, Remaining::UselessInput);
     } else {
@@ -113,14 +115,14 @@ fn refuse_record(core: &mut WorkerCore, slot: Slot) {
 /// dropped, because nothing may follow an alert.
 #[cold]
 fn end_with_alert<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
-    let why = match core.conns.get(slot).protocol {
+    let why = match core.connections.get(slot).protocol {
         Protocol::Connecting(_) => Gone::NotConnected(NotConnected::Tls),
         _ => Gone::Refused,
     };
-    driver::notify_gone(app, core, slot, why);
-    let WorkerCore { conns, buffers, .. } = core;
+    notify_gone(app, core, slot, why);
+    let WorkerCore { connections, buffers, .. } = core;
     let Buffers { outputs, pool, mappings, .. } = buffers;
-    let link = &mut conns.get(slot).link;
+    let link = &mut connections.get(slot).link;
     if let Some(output) = outputs.get(link.output) {
         output.clear(pool, mappings);
         outputs.free(&mut link.output);
@@ -132,7 +134,7 @@ fn end_with_alert<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
 impl<B: Backend, A: App> Worker<B, A> {
     /// Flushes the queue as [`Worker::flush`] does, for a connection over TLS.
     pub(crate) fn flush_sealed(&mut self, slot: Slot, turn_bytes: &mut usize) -> Flush {
-        let link = &mut self.core.conns.get(slot).link;
+        let link = &mut self.core.connections.get(slot).link;
         if link.blocked.is_some() {
             return Flush::Waits;
         }
@@ -141,7 +143,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if flush == Flush::Waits {
             session.hold(&mut self.core.sealing);
         }
-        self.core.conns.get(slot).link.tls = Some(session);
+        self.core.connections.get(slot).link.tls = Some(session);
         flush
     }
 
@@ -152,9 +154,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         turn_bytes: &mut usize,
     ) -> Flush {
         let Self { backend, core, .. } = self;
-        let WorkerCore { conns, external, sealing, buffers, .. } = core;
+        let WorkerCore { connections, external, sealing, buffers, .. } = core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
-        let conn = conns.get(slot);
+        let conn = connections.get(slot);
         loop {
             if session.has_records() {
                 if *turn_bytes >= TURN_BYTES {
@@ -209,7 +211,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Informs the peer that the connection ends in good order, if the kernel takes that at once.
     pub(crate) fn say_goodbye(&mut self, slot: Slot) {
         let Self { backend, core, .. } = self;
-        let link = &mut core.conns.get(slot).link;
+        let link = &mut core.connections.get(slot).link;
         let is_blocked = link.blocked.is_some();
         if let Some(session) = &mut link.tls
             && !is_blocked

@@ -291,7 +291,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Completion::Ended { slot } => self.ended(slot),
             Completion::Failed { slot, .. } => self.cut(slot, Gone::Peer),
             Completion::Writable { slot } => {
-                self.core.conns.get(slot).link.blocked = None;
+                self.core.connections.get(slot).link.blocked = None;
                 self.settle(slot);
             }
             Completion::Sent { slot, result } => self.sent(slot, result),
@@ -316,9 +316,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.shared.client_limit.leave(self.core.worker, peer);
             return self.accept_failed(Errno::NOMEM);
         }
-        let slot = self.core.conns.open(true, ConnectionDirection::incoming(listener), peer);
+        let slot = self.core.connections.open(true, ConnectionDirection::incoming(listener), peer);
         if has_header {
-            self.core.conns.get(slot).protocol = Protocol::ProxyHeader(socket_peer);
+            self.core.connections.get(slot).protocol = Protocol::ProxyHeader(socket_peer);
         }
         self.opened(slot, socket);
     }
@@ -335,23 +335,26 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     fn opened(&mut self, slot: Slot, socket: B::Socket) {
         if self.backend.attach(slot, socket).is_err() {
-            let peer = self.core.conns.get(slot).peer;
+            let peer = self.core.connections.get(slot).peer;
             self.shared.client_limit.leave(self.core.worker, peer);
-            self.core.conns.release(slot);
+            self.core.connections.release(slot);
             self.accept_failed(Errno::NOMEM);
             return;
         }
         self.gone_before = 0;
         self.shared.permits.fill(self.core.worker);
         self.balance();
-        if let Protocol::ProxyHeader(_) = self.core.conns.get(slot).protocol {
+        if let Protocol::ProxyHeader(_) = self.core.connections.get(slot).protocol {
             return self.core.set_deadline(slot);
         }
         let Self { app, core, .. } = self;
         if core.listener(slot).tls.is_none() {
             protocol_detection::begin(app, core, slot, None);
         }
-        if !matches!(core.conns.get(slot).protocol, Protocol::Handshake | Protocol::Undetected) {
+        if !matches!(
+            core.connections.get(slot).protocol,
+            Protocol::Handshake | Protocol::Undetected
+        ) {
             return self.settle(slot);
         }
         self.core.set_deadline(slot);
@@ -418,11 +421,11 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     fn posted(&mut self, to: Address, message: Message) {
         let slot = to.slot;
-        if !self.core.conns.is(slot, to.generation) {
+        if !self.core.connections.is(slot, to.generation) {
             let _nobody_waits_for_it = self.take_datagram(to, message);
             return;
         }
-        let conn = self.core.conns.get(slot);
+        let conn = self.core.connections.get(slot);
         if conn.is_closing() {
             return;
         }

@@ -11,9 +11,9 @@ use pinion_http::h1::head_parser::HeadStorage;
 
 use crate::backend::Slot;
 use crate::clock::Now;
-use crate::connection::{Conn, Protocol};
+use crate::connection::{Connection, Protocol};
 use crate::connection_direction::ConnectionDirection;
-use crate::connection_table::Conns;
+use crate::connection_table::ConnectionTable;
 use crate::drain_state::WorkerEnding;
 use crate::end_reason::Gone;
 use crate::exchange_address::Address;
@@ -38,7 +38,7 @@ pub(crate) struct WorkerCore {
     /// The same time in the form that QUIC needs, which is finer than milliseconds.
     pub(crate) instant: Instant,
     pub(crate) settings: Arc<WorkerSettings>,
-    pub(crate) conns: Conns,
+    pub(crate) connections: ConnectionTable,
     pub(crate) buffers: Buffers,
     pub(crate) wheel: Wheel,
     /// The buffer in which bytes of external files are checked before they are sent; empty until
@@ -97,7 +97,7 @@ impl WorkerCore {
             worker,
             now,
             instant,
-            conns: Conns::new(incarnation),
+            connections: ConnectionTable::new(incarnation),
             buffers: Buffers::new(settings.buffer_bytes),
             wheel: Wheel::new(now.monotonic_ms),
             external: Vec::new(),
@@ -124,7 +124,7 @@ impl WorkerCore {
     /// Grows all tables with an entry for each connection by one connection. Returns false if there
     /// is no memory for it.
     pub(crate) fn make_room(&mut self) -> bool {
-        self.conns.make_room().is_some_and(|places| {
+        self.connections.make_room().is_some_and(|places| {
             self.buffers.outputs.make_room(places)
                 && self.wheel.make_room(places)
                 && has_places(&mut self.dirty, places)
@@ -134,11 +134,11 @@ impl WorkerCore {
     /// Returns the settings of the listener that accepted a connection.
     #[inline]
     pub(crate) fn listener(&mut self, slot: Slot) -> &ListenerSettings {
-        &self.settings.listeners[usize::from(self.conns.get(slot).listener())]
+        &self.settings.listeners[usize::from(self.connections.get(slot).listener())]
     }
 
     pub(crate) fn address(&mut self, slot: Slot) -> Address {
-        let conn = self.conns.get(slot);
+        let conn = self.connections.get(slot);
         let (generation, exchange) = (conn.generation, conn.last_exchange_number());
         Address { worker: self.worker, slot, generation, exchange }
     }
@@ -152,7 +152,7 @@ impl WorkerCore {
         &mut self,
         slot: Slot,
     ) -> (&mut Multiplexed, &mut TransportLink, &mut Buffers) {
-        let Conn { link, protocol, .. } = self.conns.get(slot);
+        let Connection { link, protocol, .. } = self.connections.get(slot);
         let Some(multiplexed) = protocol.multiplexed() else {
             unreachable!("a connection with streams speaks HTTP/2 or HTTP/3")
         };
@@ -166,7 +166,7 @@ impl WorkerCore {
         &mut self,
         slot: Slot,
     ) -> Option<(&mut Http2, &mut TransportLink, &mut Buffers)> {
-        let Conn { link, protocol, .. } = self.conns.get(slot);
+        let Connection { link, protocol, .. } = self.connections.get(slot);
         Some((protocol.http2()?, link, &mut self.buffers))
     }
 
@@ -177,7 +177,7 @@ impl WorkerCore {
     /// Panics if the connection does not use QUIC.
     #[inline]
     pub(crate) fn http3(&mut self, slot: Slot) -> (&mut Http3, &mut TransportLink, &mut Buffers) {
-        let Conn { link, protocol, .. } = self.conns.get(slot);
+        let Connection { link, protocol, .. } = self.connections.get(slot);
         let Some(http3) = protocol.http3() else {
             unreachable!("a connection over QUIC speaks HTTP/3")
         };
@@ -194,7 +194,7 @@ impl WorkerCore {
 
     /// Begins HTTP/2 on a connection whose first bytes are still to arrive.
     pub(crate) fn begin_http2(&mut self, slot: Slot, extended_connect: bool) {
-        let Conn { link, protocol, .. } = self.conns.get(slot);
+        let Connection { link, protocol, .. } = self.connections.get(slot);
         let http2 = Http2::begin(self.settings.limits, extended_connect, link, &mut self.buffers);
         *protocol = Protocol::Multiplexed(Multiplexed::Http2(Box::new(http2)));
         if self.ending != WorkerEnding::No {
@@ -206,7 +206,7 @@ impl WorkerCore {
     /// connection.
     #[inline]
     pub(crate) fn queued_bytes(&mut self, slot: Slot) -> u64 {
-        let waiting_bytes = match &self.conns.get(slot).protocol {
+        let waiting_bytes = match &self.connections.get(slot).protocol {
             Protocol::Multiplexed(many) => many.queued_bytes(),
             _ => 0,
         };
@@ -217,14 +217,14 @@ impl WorkerCore {
     /// of its exchanges.
     #[inline]
     pub(crate) fn framed_bytes(&mut self, slot: Slot) -> u64 {
-        self.buffers.waiting_bytes(&self.conns.get(slot).link)
+        self.buffers.waiting_bytes(&self.connections.get(slot).link)
     }
 
     /// Returns the bytes of the memory budget for buffers that a connection holds.
     pub(crate) fn held_bytes(&mut self, slot: Slot) -> usize {
-        let Self { conns, buffers, .. } = self;
+        let Self { connections, buffers, .. } = self;
         let Buffers { outputs, encoders, .. } = buffers;
-        let conn = conns.get(slot);
+        let conn = connections.get(slot);
         let link = &conn.link;
         let output_bytes = outputs.get(link.output).map_or(0, |output| output.held_bytes());
         let sealed_bytes = link.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
@@ -240,7 +240,7 @@ impl WorkerCore {
     /// none runs.
     pub(crate) fn stalled_ms(&mut self, slot: Slot) -> u64 {
         let now_ms = self.now.monotonic_ms;
-        self.conns.get(slot).link.deadline.stalled_ms(now_ms, &self.settings)
+        self.connections.get(slot).link.deadline.stalled_ms(now_ms, &self.settings)
     }
 
     /// Ends a connection that asked for more memory when the budget for buffers was spent.
@@ -252,8 +252,8 @@ impl WorkerCore {
     /// Ends the protocol of a connection after its queued output, and gives its resources back.
     /// `remaining` is the input that the peer may still send.
     pub(crate) fn end(&mut self, slot: Slot, remaining: Remaining) {
-        let Self { conns, buffers, ending, .. } = self;
-        let conn = conns.get(slot);
+        let Self { connections, buffers, ending, .. } = self;
+        let conn = connections.get(slot);
         let remaining = match remaining {
             // A server that we have connected to gets no further message, and needs no time to read
             // it.
@@ -272,17 +272,17 @@ impl WorkerCore {
     /// Begins to linger after the last response of a connection has left: further input of the peer
     /// is dropped. Returns the connection that has to end for it, if too many linger.
     pub(crate) fn begin_lingering(&mut self, slot: Slot) -> Option<Slot> {
-        let Self { conns, lingering, .. } = self;
-        let generation = conns.get(slot).generation;
+        let Self { connections, lingering, .. } = self;
+        let generation = connections.get(slot).generation;
         lingering.begin(slot, generation, |slot, generation| {
-            conns.is(slot, generation) && conns.get(slot).is_dropping_input()
+            connections.is(slot, generation) && connections.get(slot).is_dropping_input()
         })
     }
 
     /// Closes the protocol of a connection, and gives its resources back.
     pub(crate) fn close_protocol(&mut self, slot: Slot) {
-        let Self { conns, buffers, lingering, .. } = self;
-        let conn = conns.get(slot);
+        let Self { connections, buffers, lingering, .. } = self;
+        let conn = connections.get(slot);
         if conn.is_dropping_input() {
             lingering.end();
         }
@@ -296,7 +296,7 @@ impl WorkerCore {
             return;
         }
         self.consumed_content_bytes += bytes;
-        let conn = self.conns.get(slot);
+        let conn = self.connections.get(slot);
         let Protocol::Linger(linger) = &mut conn.protocol else {
             unreachable!("input is dropped by a connection that lingers")
         };
@@ -313,7 +313,7 @@ impl WorkerCore {
     /// Cuts the connection; the application gets the reason, if it has something open there.
     #[cold]
     pub(crate) fn give_up(&mut self, slot: Slot, why: Gone) {
-        let conn = self.conns.get(slot);
+        let conn = self.connections.get(slot);
         conn.link.cut = Some(why);
         if let Some(open) = conn.protocol.http1().and_then(Http1::exchange) {
             open.state.stage.give_up();
@@ -326,7 +326,7 @@ impl WorkerCore {
     /// gains no time, and neither does one whose handler is woken for other reasons.
     #[inline]
     pub(crate) fn set_deadline(&mut self, slot: Slot) {
-        let conn = self.conns.get(slot);
+        let conn = self.connections.get(slot);
         let kind = conn.deadline_kind();
         let is_new = conn.start_deadline(kind, self.now.monotonic_ms, &self.settings);
         if !is_new && conn.link.app_deadline_ms == 0 {

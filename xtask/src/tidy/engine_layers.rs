@@ -37,8 +37,9 @@ const EVENTS: [&str; 9] = [
 const CLOCKS: [&str; 3] =
     ["crates/engine/src/backend", "crates/engine/src/server", "crates/engine/src/tls/tickets"];
 
-/// Types of the layers above: the table of connections, the worker, the application.
-const HIGHER: [&str; 5] = ["WorkerCore", "Conns", "Conn", "Worker", "App"];
+/// Types and modules of the layers above: connections and their table, the worker, the application.
+/// A connection is named by its module, because the protocols use a type `Connection` of QUIC.
+const HIGHER: [&str; 5] = ["WorkerCore", "ConnectionTable", "crate::connection", "Worker", "App"];
 
 pub(super) const LAYERS: Rule = Rule { name: "layers", check: layers, canary: protocol_with_core };
 pub(super) const EVENT_CALLS: Rule =

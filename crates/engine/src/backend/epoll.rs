@@ -4,6 +4,8 @@
 //! is watched for input once, when it is attached, and again only when back-pressure turns reading
 //! off or a full socket buffer needs a report when it drains.
 
+mod watched_sockets;
+
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use super::{Backend, Completion, Lent, OpeningState, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::limits::{ACCEPTS_PER_PASS, CONTENT_TURN_BYTES, SEND_MAX_BYTES};
 use crate::outgoing_connect::RemoteAddress;
-use crate::table_capacity::has_places;
+use watched_sockets::Watched;
 
 /// Events taken from the kernel per wait: enough to amortise the call, few enough to stay in cache.
 const EVENTS_PER_WAIT: usize = 512;
@@ -32,29 +34,6 @@ pub(crate) const CONNECTION_BYTES: usize = size_of::<Watched>();
 const LISTENER_BIT: u64 = 1 << 63;
 const WAKE_BIT: u64 = 1 << 62;
 const DATAGRAM_BITS: u64 = LISTENER_BIT | WAKE_BIT;
-
-/// One watched socket.
-#[derive(Default)]
-struct Watched {
-    fd: Option<OwnedFd>,
-    generation: u32,
-    reading: bool,
-    writing: bool,
-    content: bool,
-    /// Whether it is being opened.
-    connecting: bool,
-    /// Whether the server has opened it.
-    opened: bool,
-    /// Whether it is a Unix socket that the server has opened, for which a reset is the same as an
-    /// end.
-    is_local: bool,
-    /// Whether our side has ended.
-    finished: bool,
-    /// Whether epoll does not watch it; see [`Epoll::park`].
-    parked: bool,
-    /// The error with which the system could not watch it as required.
-    failed: Option<Errno>,
-}
 
 /// The backend of one worker with epoll.
 pub struct Epoll {
@@ -138,36 +117,6 @@ impl Epoll {
         (watched.fd.is_some() && watched.generation == (data >> 32) as u32).then_some(slot)
     }
 
-    fn watch(&mut self, slot: Slot) {
-        let watched = &mut self.sockets[slot as usize];
-        let Some(fd) = &watched.fd else { return };
-        let mut flags = EventFlags::empty();
-        flags.set(EventFlags::IN, watched.reading);
-        flags.set(EventFlags::OUT, watched.writing);
-        let token = token(slot, watched.generation);
-        let result = match watched.parked {
-            true if flags.is_empty() => return,
-            true => epoll::add(&self.poll, fd, token, flags),
-            false => epoll::modify(&self.poll, fd, token, flags),
-        };
-        watched.parked = false;
-        if let Err(error) = result
-            && watched.failed.replace(error).is_none()
-        {
-            self.failed += 1;
-        }
-    }
-
-    /// Stops watching a socket until it is read or written again: epoll would report without end
-    /// that both of its sides have ended.
-    #[cold]
-    fn park(&mut self, slot: Slot) {
-        let watched = &mut self.sockets[slot as usize];
-        if let Some(fd) = &watched.fd {
-            watched.parked = epoll::delete(&self.poll, fd).is_ok();
-        }
-    }
-
     fn outcome(&mut self, slot: Slot, result: Result<usize, Errno>) -> Sending {
         match result {
             Ok(sent) => Sending::Done(sent),
@@ -178,69 +127,6 @@ impl Epoll {
             Err(Errno::INTR) => Sending::Done(0),
             Err(error) => Sending::Failed(error),
         }
-    }
-
-    /// Returns a failure to watch that was not reported yet.
-    #[cold]
-    fn next_failed(&mut self) -> Option<Completion<OwnedFd>> {
-        if let Some(error) = self.listener_lost.take() {
-            return Some(Completion::ListenerLost { error });
-        }
-        let slot = self.sockets.iter().position(|watched| watched.failed.is_some())?;
-        let error = self.sockets[slot].failed.take()?;
-        self.failed -= 1;
-        Some(Completion::Failed { slot: slot as Slot, error })
-    }
-
-    /// Handles a connection that was being opened and is writable: it is open, or has failed.
-    fn connected(&mut self, slot: Slot) -> Option<Completion<OwnedFd>> {
-        let watched = &mut self.sockets[slot as usize];
-        let result = net::sockopt::socket_error(watched.fd.as_ref()?).and_then(|result| result);
-        watched.connecting = false;
-        watched.writing = false;
-        watched.reading = result.is_ok();
-        self.watch(slot);
-        Some(Completion::Connected { slot, result })
-    }
-
-    /// Watches a socket that the server has opened as `slot`: until it is connected, which makes it
-    /// writable, or for input.
-    fn add_opened(
-        &mut self,
-        slot: Slot,
-        socket: OwnedFd,
-        opening: OpeningState,
-    ) -> Result<(), Errno> {
-        let is_pending = opening == OpeningState::Pending;
-        let added =
-            self.add(slot, socket, if is_pending { EventFlags::OUT } else { EventFlags::IN });
-        added.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))?;
-        let watched = &mut self.sockets[slot as usize];
-        (watched.connecting, watched.opened) = (is_pending, true);
-        Ok(())
-    }
-
-    /// Watches a socket as `slot`, for these events.
-    fn add(&mut self, slot: Slot, socket: OwnedFd, flags: EventFlags) -> io::Result<()> {
-        let index = slot as usize;
-        if index >= self.sockets.len() {
-            if !has_places(&mut self.sockets, index + 1) {
-                return Err(io::ErrorKind::OutOfMemory.into());
-            }
-            self.sockets.resize_with(index + 1, Watched::default);
-        }
-        let watched = &mut self.sockets[index];
-        assert!(watched.fd.is_none(), "a slot is attached once");
-        watched.generation = watched.generation.wrapping_add(1) & (u32::MAX >> 2);
-        epoll::add(&self.poll, &socket, token(slot, watched.generation), flags)?;
-        *watched = Watched {
-            fd: Some(socket),
-            generation: watched.generation,
-            reading: flags.contains(EventFlags::IN),
-            writing: flags.contains(EventFlags::OUT),
-            ..Watched::default()
-        };
-        Ok(())
     }
 
     /// Processes the event at `position`; returns `None` if it has no (more) results for the
@@ -508,10 +394,6 @@ impl Backend for Epoll {
         }
         true
     }
-}
-
-fn token(slot: Slot, generation: u32) -> EventData {
-    EventData::new_u64(u64::from(generation) << 32 | u64::from(slot))
 }
 
 fn broken() -> EventFlags {

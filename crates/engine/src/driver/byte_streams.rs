@@ -4,7 +4,7 @@ use crate::app::{App, ByteStreamEvent};
 use crate::backend::Slot;
 use crate::byte_stream::StreamState;
 use crate::byte_stream_handle::ByteStreamHandle;
-use crate::connection::Conn;
+use crate::connection::Connection;
 use crate::deadline::DeadlineKind;
 use crate::linger::Remaining;
 use crate::worker_core::WorkerCore;
@@ -28,7 +28,7 @@ pub(crate) fn deliver_event<A: App>(
 
 /// Ends the connection after its queued output, if the application has closed the byte stream.
 pub(crate) fn after_event(core: &mut WorkerCore, slot: Slot) {
-    let stream = core.conns.get(slot).protocol.byte_stream();
+    let stream = core.connections.get(slot).protocol.byte_stream();
     if stream.is_some_and(|stream| stream.state == StreamState::Closed) {
         core.end(slot, Remaining::UselessInput);
     }
@@ -36,7 +36,7 @@ pub(crate) fn after_event(core: &mut WorkerCore, slot: Slot) {
 
 /// Delivers as many bytes of `input` to the application as it wants. Returns their number.
 pub(crate) fn input<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -> usize {
-    let Conn { link, protocol, .. } = core.conns.get(slot);
+    let Connection { link, protocol, .. } = core.connections.get(slot);
     let Some(stream) = protocol.byte_stream() else {
         unreachable!("this is only called for connections that carry a byte stream")
     };

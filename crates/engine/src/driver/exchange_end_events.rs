@@ -24,7 +24,7 @@ pub(crate) fn tell_ended<A: App>(app: &mut A, core: &mut WorkerCore) {
 /// application, if there is one.
 #[inline]
 pub(crate) fn take_http1_end(core: &mut WorkerCore, slot: Slot) -> Option<NonZeroU32> {
-    let is_owed = std::mem::take(&mut core.conns.get(slot).link.owes_end);
+    let is_owed = std::mem::take(&mut core.connections.get(slot).link.owes_end);
     if is_owed { core.http1_ends.remove(&slot) } else { None }
 }
 
@@ -35,7 +35,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn tell_ended(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
         tell_ended(app, core);
-        if core.conns.get(slot).link.owes_end && has_ended(core, slot) {
+        if core.connections.get(slot).link.owes_end && has_ended(core, slot) {
             let number = take_http1_end(core, slot);
             number.into_iter().for_each(|number| app.ended(number));
         }
@@ -45,7 +45,7 @@ impl<B: Backend, A: App> Worker<B, A> {
 /// Returns whether the last exchange of an HTTP/1 connection has ended.
 #[cold]
 fn has_ended(core: &mut WorkerCore, slot: Slot) -> bool {
-    let is_over = match &core.conns.get(slot).protocol {
+    let is_over = match &core.connections.get(slot).protocol {
         Protocol::Http1(Http1::Exchange(open)) => !open.state.stage.is_open(),
         Protocol::Http1(Http1::Upgraded) | Protocol::ByteStream(_) => false,
         _ => true,

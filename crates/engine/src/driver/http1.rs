@@ -13,7 +13,7 @@ use super::byte_streams;
 use super::exchange_end_events::take_http1_end;
 use crate::app::{App, Event, OwnResponse};
 use crate::backend::Slot;
-use crate::connection::{Conn, Protocol};
+use crate::connection::{Connection, Protocol};
 use crate::drain_state::WorkerEnding;
 use crate::end_reason::Gone;
 use crate::exchange::Exchange;
@@ -41,8 +41,10 @@ pub(crate) fn request<A: App>(
     if core.queued_bytes(slot) >= OUTPUT_HIGH_WATER_BYTES {
         return 0;
     }
-    let WorkerCore { conns, heads, settings, .. } = core;
-    let Protocol::Http1(http1) = &mut conns.get(slot).protocol else { unreachable!("{IS_HTTP1}") };
+    let WorkerCore { connections, heads, settings, .. } = core;
+    let Protocol::Http1(http1) = &mut connections.get(slot).protocol else {
+        unreachable!("{IS_HTTP1}")
+    };
     let mut storage = std::mem::take(heads);
     let used = match http1.head(input, &mut storage, &settings.limits) {
         Ok(Parsed::Head { head, bytes }) => {
@@ -62,8 +64,8 @@ pub(crate) fn request<A: App>(
 /// Opens an exchange for `head`.
 #[inline]
 fn begin<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, head: &RequestHead<'_>) {
-    let WorkerCore { conns, settings, ending, .. } = core;
-    let conn = conns.get(slot);
+    let WorkerCore { connections, settings, ending, .. } = core;
+    let conn = connections.get(slot);
     conn.link.received();
     conn.count_exchange();
     let is_last = settings.requests_per_connection.is_some_and(|last| conn.exchanges_begun >= last);
@@ -87,7 +89,7 @@ pub(crate) fn tell<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event
 /// Checks the actions of the application on an event and moves the connection on.
 #[inline]
 pub(crate) fn after_event<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
-    let conn = core.conns.get(slot);
+    let conn = core.connections.get(slot);
     let open = match &mut conn.protocol {
         Protocol::Http1(Http1::Exchange(open)) => open,
         Protocol::Http1(Http1::Upgraded) => {
@@ -117,8 +119,8 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot
 /// Ends the connection after its complete response, or makes it wait for the next request.
 #[inline]
 fn complete(core: &mut WorkerCore, slot: Slot) {
-    let WorkerCore { conns, buffers, .. } = core;
-    let Conn { link, protocol, .. } = conns.get(slot);
+    let WorkerCore { connections, buffers, .. } = core;
+    let Connection { link, protocol, .. } = connections.get(slot);
     let Protocol::Http1(http1) = protocol else { unreachable!("{IS_HTTP1}") };
     let Http1::Exchange(open) = http1 else { unreachable!("its response is complete") };
     link.app_deadline_ms = 0;
@@ -136,8 +138,8 @@ pub(crate) fn content<A: App>(
     slot: Slot,
     input: &[u8],
 ) -> usize {
-    let WorkerCore { conns, consumed_content_bytes, .. } = core;
-    let Conn { link, protocol, .. } = conns.get(slot);
+    let WorkerCore { connections, consumed_content_bytes, .. } = core;
+    let Connection { link, protocol, .. } = connections.get(slot);
     let Protocol::Http1(http1) = protocol else { unreachable!("{IS_HTTP1}") };
     let (used, came) = http1.content(input);
     match came {
@@ -189,7 +191,7 @@ pub(crate) fn content_refused<A: App>(
     (open.keep_alive, open.client_closes) = (false, false);
     if open.state.stage == ExchangeStage::Open {
         app.exchange(Event::Refused(refusal), &mut Exchange { core, slot, carrier });
-        if core.conns.get(slot).link.cut.is_some() {
+        if core.connections.get(slot).link.cut.is_some() {
             return;
         }
     }
@@ -218,7 +220,7 @@ fn remaining_behind(status: u16) -> Remaining {
 
 /// Returns the exchange that is open on a connection.
 fn exchange_of(core: &mut WorkerCore, slot: Slot) -> Option<&mut OpenExchange> {
-    core.conns.get(slot).protocol.http1().and_then(Http1::exchange)
+    core.connections.get(slot).protocol.http1().and_then(Http1::exchange)
 }
 
 /// Refuses bytes that are no request at all with a page of their own.
@@ -258,7 +260,7 @@ fn send_last<A: App>(
     head_only: bool,
     page: impl FnOnce(&mut A) -> Prepared<'_>,
 ) {
-    let conn = core.conns.get(slot);
+    let conn = core.connections.get(slot);
     let peer = conn.peer;
     // In a handshake nothing is encrypted yet. Fields of a TLS listener have no value on a
     // connection that anybody could have forged (RFC 6797 §7.2).
@@ -268,9 +270,9 @@ fn send_last<A: App>(
     let response = page(app);
     let status = response.status;
     let PreparedBody::Bytes(body) = response.body else { unreachable!("a page is bytes") };
-    let WorkerCore { conns, tails, buffers, .. } = core;
+    let WorkerCore { connections, tails, buffers, .. } = core;
     let Buffers { outputs, pool, .. } = buffers;
-    let conn = conns.get(slot);
+    let conn = connections.get(slot);
     let tail = if in_clear { tails.bare_line() } else { tails.line(conn.listener()) };
     let output = outputs.of(&mut conn.link.output);
     let room = HEAD_FIXED_BYTES + response_encoder::prepared_bytes(&response) + tail.len();

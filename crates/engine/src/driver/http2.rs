@@ -5,7 +5,7 @@ use pinion_http::h2::event::Event as Happened;
 use pinion_http::h2::frame::ErrorCode;
 use pinion_http::multiplexed_request_head::refused_request;
 
-use super::multiplexed_requests::{self, abandon, lose};
+use super::multiplexed_requests::{self, abandon, lose, request_content};
 use crate::app::App;
 use crate::backend::Slot;
 use crate::deadline::DeadlineKind;
@@ -18,7 +18,7 @@ use crate::worker_core::WorkerCore;
 pub(crate) fn drive<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -> usize {
     let mut at = 0;
     loop {
-        let conn = core.conns.get(slot);
+        let conn = core.connections.get(slot);
         if conn.link.cut.is_some() || conn.http2().is_none() {
             return input.len();
         }
@@ -61,14 +61,14 @@ fn happened<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: &Happ
             multiplexed_requests::refuse(app, core, slot, (stream, end), refusal, &request);
         }
         Happened::Data { stream, bytes, end } => {
-            multiplexed_requests::content(app, core, slot, stream, bytes, end);
+            request_content::content(app, core, slot, stream, bytes, end);
         }
         Happened::Trailers { stream, fields } => {
-            multiplexed_requests::trailers(app, core, slot, stream, fields);
+            request_content::trailers(app, core, slot, stream, fields);
         }
         Happened::Reset { stream, by_peer, .. } => {
             let why = if by_peer { Gone::Peer } else { Gone::Refused };
-            let own = core.conns.get(slot).http2().and_then(|http2| http2.session.left());
+            let own = core.connections.get(slot).http2().and_then(|http2| http2.session.left());
             if let Some(own) = own.map(std::mem::take) {
                 lose(app, core, slot, (stream, own), why);
             }
@@ -88,7 +88,7 @@ fn happened<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: &Happ
 #[cold]
 pub(crate) fn stalled<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, kind: DeadlineKind) {
     if kind == DeadlineKind::Body {
-        return multiplexed_requests::content_stalled(app, core, slot);
+        return request_content::content_stalled(app, core, slot);
     }
     let Some((http2, link, buffers)) = core.http2(slot) else {
         unreachable!("this is only called for connections of HTTP/2")

@@ -10,10 +10,10 @@ use pinion_http::h3::frame::ErrorCode;
 use pinion_http::refusal::{Refusal, RefusedRequest};
 use quinn_proto::{Dir, StreamEvent, StreamId};
 
-use super::multiplexed_requests::{self, abandon};
+use super::multiplexed_requests::{self, abandon, request_content};
 use crate::app::App;
 use crate::backend::Slot;
-use crate::connection::Conn;
+use crate::connection::Connection;
 use crate::deadline::DeadlineKind;
 use crate::drain_state::WorkerEnding;
 use crate::end_reason::Gone;
@@ -24,7 +24,7 @@ pub(crate) use request_stream_input::{read, read_wanted};
 /// Acts upon all pending events of QUIC.
 pub(crate) fn events<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     while let Some(event) = core.http3(slot).0.quic.poll() {
-        let is_open = !core.conns.get(slot).is_closing();
+        let is_open = !core.connections.get(slot).is_closing();
         match event {
             quinn_proto::Event::ConnectionLost { .. } => {
                 lost(core, slot);
@@ -42,7 +42,7 @@ pub(crate) fn events<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
 
 /// Handles the end of the handshake.
 fn connected(core: &mut WorkerCore, slot: Slot) {
-    core.conns.get(slot).link.received();
+    core.connections.get(slot).link.received();
     core.http3(slot).0.write_control();
     if core.ending != WorkerEnding::No {
         core.go_away(slot);
@@ -110,7 +110,7 @@ pub(crate) fn stalled<A: App>(
 ) -> Option<ErrorCode> {
     match kind {
         DeadlineKind::Body | DeadlineKind::Head => {
-            multiplexed_requests::content_stalled(app, core, slot);
+            request_content::content_stalled(app, core, slot);
             heads_stalled(app, core, slot);
         }
         DeadlineKind::Quiet => core.http3(slot).0.quic.ping(),
@@ -144,7 +144,7 @@ fn heads_stalled<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
 /// Ends the connection with an error, once.
 #[cold]
 fn fail<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, fatal: Fatal) {
-    if core.conns.get(slot).is_closing() {
+    if core.connections.get(slot).is_closing() {
         return;
     }
     if fatal.budget.is_some() {
@@ -164,9 +164,9 @@ fn read_uni<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: StreamId
 
 /// Hands the queues of streams to QUIC.
 pub(crate) fn pump<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
-    let WorkerCore { conns, buffers, external, turns, now, .. } = core;
+    let WorkerCore { connections, buffers, external, turns, now, .. } = core;
     let now_ms = now.monotonic_ms;
-    let Conn { link, protocol, .. } = conns.get(slot);
+    let Connection { link, protocol, .. } = connections.get(slot);
     let Some(http3) = protocol.http3() else {
         unreachable!("a connection over QUIC speaks HTTP/3")
     };

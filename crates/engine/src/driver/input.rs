@@ -14,7 +14,7 @@ use crate::worker_core::WorkerCore;
 /// Uses input as far as that is possible and keeps the rest.
 #[inline]
 pub(crate) fn take_in<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) {
-    if core.conns.get(slot).link.input.is_empty() {
+    if core.connections.get(slot).link.input.is_empty() {
         let used = drive(app, core, slot, input);
         keep(app, core, slot, &input[used..]);
     } else if keep(app, core, slot, input) {
@@ -29,9 +29,9 @@ fn keep<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) ->
     if input.is_empty() {
         return true;
     }
-    let WorkerCore { conns, buffers, .. } = core;
+    let WorkerCore { connections, buffers, .. } = core;
     let Buffers { pool, .. } = buffers;
-    let conn = conns.get(slot);
+    let conn = connections.get(slot);
     if conn.link.cut.is_some() || conn.link.input.keep(pool, input) {
         return true;
     }
@@ -42,11 +42,11 @@ fn keep<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) ->
 /// Responds with 503 if there is no memory for an incomplete request and nothing else is under way.
 #[cold]
 fn overflow<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
-    let conn = core.conns.get(slot);
+    let conn = core.connections.get(slot);
     if let Protocol::Undetected | Protocol::Http1(Http1::Head { .. }) = conn.protocol {
         let kept = std::mem::take(&mut conn.link.input);
         http1::send_page(app, core, slot, 503, &glance(kept.unused()));
-        core.conns.get(slot).link.input = kept;
+        core.connections.get(slot).link.input = kept;
     } else {
         core.overloaded(slot);
     }
@@ -54,10 +54,10 @@ fn overflow<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
 
 /// Continues with input that was kept; returns how many bytes were used.
 pub(super) fn drive_kept_input<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) -> usize {
-    let mut kept = std::mem::take(&mut core.conns.get(slot).link.input);
+    let mut kept = std::mem::take(&mut core.connections.get(slot).link.input);
     let used = drive(app, core, slot, kept.unused());
     kept.advance(used, &mut core.buffers.pool);
-    core.conns.get(slot).link.input = kept;
+    core.connections.get(slot).link.input = kept;
     used
 }
 
@@ -68,7 +68,7 @@ fn drive<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -
     let mut at = 0;
     loop {
         let rest = &input[at..];
-        let protocol = &core.conns.get(slot).protocol;
+        let protocol = &core.connections.get(slot).protocol;
         let before = protocol.phase();
         let used = match protocol {
             Protocol::Http1(Http1::Head { .. }) if rest.is_empty() => return at,
@@ -91,7 +91,7 @@ fn drive<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -
             Protocol::Closing => return input.len(),
         };
         at += used;
-        let conn = core.conns.get(slot);
+        let conn = core.connections.get(slot);
         if conn.link.cut.is_some() {
             return input.len();
         }

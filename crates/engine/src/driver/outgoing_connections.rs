@@ -16,7 +16,7 @@ use crate::worker_core::WorkerCore;
 
 /// Begins the byte stream of a connection that the server has opened.
 pub(crate) fn begin<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
-    let conn = core.conns.get(slot);
+    let conn = core.connections.get(slot);
     let Protocol::Connecting(connecting) = std::mem::replace(&mut conn.protocol, Protocol::Closing)
     else {
         unreachable!("a connection is opened once")
@@ -44,7 +44,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         for at in 0..waiting {
             let slot = self.core.to_connect[at];
             // It may have ended meanwhile, and its slot may have another connection.
-            let conn = self.core.conns.get(slot);
+            let conn = self.core.connections.get(slot);
             let Protocol::Connecting(connecting) = &mut conn.protocol else { continue };
             if connecting.step != ConnectStep::Wanted {
                 continue;
@@ -79,13 +79,13 @@ impl<B: Backend, A: App> Worker<B, A> {
         let waiting = self.core.dirty.len();
         for at in 0..waiting {
             let slot = self.core.dirty[at];
-            let conn = self.core.conns.get(slot);
+            let conn = self.core.connections.get(slot);
             // A slot that was given back meanwhile is not marked.
             if !conn.in_use || !std::mem::take(&mut conn.link.dirty) {
                 continue;
             }
             let Self { app, core, .. } = self;
-            match &core.conns.get(slot).protocol {
+            match &core.connections.get(slot).protocol {
                 Protocol::Http1(_) => http1::after_event(app, core, slot),
                 Protocol::Multiplexed(_) => multiplexed_requests::after_events(app, core, slot),
                 Protocol::ByteStream(_) => byte_streams::after_event(core, slot),
@@ -102,7 +102,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             return self.cut(slot, Gone::NotConnected(NotConnected::from(error)));
         }
         let Self { app, core, .. } = self;
-        let conn = core.conns.get(slot);
+        let conn = core.connections.get(slot);
         let Protocol::Connecting(connecting) = &mut conn.protocol else {
             unreachable!("a connection is opened once")
         };
@@ -126,7 +126,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Moves on a connection that is being opened: only its end can happen.
     #[cold]
     pub(crate) fn settle_connecting(&mut self, slot: Slot) {
-        match self.core.conns.get(slot).link.cut {
+        match self.core.connections.get(slot).link.cut {
             Some(why) => self.cut(slot, why),
             None => self.core.set_deadline(slot),
         }
@@ -136,7 +136,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// left.
     #[inline]
     pub(crate) fn finish_stream(&mut self, slot: Slot) {
-        let Protocol::ByteStream(stream) = &mut self.core.conns.get(slot).protocol else { return };
+        let Protocol::ByteStream(stream) = &mut self.core.connections.get(slot).protocol else {
+            return;
+        };
         if std::mem::take(&mut stream.owes_finish) {
             self.backend.finish(slot);
         }

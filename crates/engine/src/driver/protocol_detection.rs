@@ -23,7 +23,7 @@ pub(crate) fn begin<A: App>(
     slot: Slot,
     inside: Option<Inside>,
 ) {
-    let conn = core.conns.get(slot);
+    let conn = core.connections.get(slot);
     match core.settings.listeners[usize::from(conn.listener())].protocol {
         Spoken::Http(_) if inside == Some(Inside::Http2) => {
             core.begin_http2(slot, app.takes_extended_connect());
@@ -47,7 +47,7 @@ pub(crate) fn begin<A: App>(
 pub(crate) fn look<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) {
     match PeerPreface::of(input) {
         PeerPreface::Unclear => {}
-        PeerPreface::Http1 => core.conns.get(slot).protocol = Protocol::Http1(Http1::IDLE),
+        PeerPreface::Http1 => core.connections.get(slot).protocol = Protocol::Http1(Http1::IDLE),
         PeerPreface::Http2 if speaks_http2(core, slot) => {
             core.begin_http2(slot, app.takes_extended_connect());
         }

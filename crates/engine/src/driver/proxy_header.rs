@@ -25,7 +25,7 @@ pub(super) fn take_in<'i, A: App>(
     socket_peer: Option<SocketAddr>,
     input: &'i [u8],
 ) -> &'i [u8] {
-    let link = &mut core.conns.get(slot).link;
+    let link = &mut core.connections.get(slot).link;
     let mut kept = std::mem::take(&mut link.input);
     let kept_bytes = kept.len();
     // The front of a header is shorter than the longest header.
@@ -38,7 +38,7 @@ pub(super) fn take_in<'i, A: App>(
     let parsed = parse(kept.unused());
     if parsed == Ok(ParsedHeader::Partial) {
         debug_assert!(front.len() == input.len(), "the longest header is whole");
-        core.conns.get(slot).link.input = kept;
+        core.connections.get(slot).link.input = kept;
         return &[];
     }
     kept.give_back(&mut core.buffers.pool);
@@ -74,7 +74,7 @@ fn begin<A: App>(
         core.give_up(slot, Gone::Overload);
         return false;
     }
-    let conn = core.conns.get(slot);
+    let conn = core.connections.get(slot);
     conn.peer = peer;
     conn.proxy_peer = Some(Box::new(socket_peer));
     conn.protocol = Protocol::Handshake;

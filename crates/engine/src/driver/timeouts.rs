@@ -18,7 +18,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     #[cold]
     pub(crate) fn deadline(&mut self, slot: Slot) {
         let now = self.core.now.monotonic_ms;
-        let conn = self.core.conns.get(slot);
+        let conn = self.core.connections.get(slot);
         if conn.is_closing() {
             return;
         }
@@ -39,7 +39,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if kind == DeadlineKind::Linger && speaks && self.has_moved_on(slot) {
             return self.settle(slot);
         }
-        let conn = self.core.conns.get(slot);
+        let conn = self.core.connections.get(slot);
         match kind {
             DeadlineKind::Nothing => {}
             _ if conn.http3().is_some() => {
@@ -87,7 +87,7 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Handles the deadline that the application has set.
     fn app_deadline(&mut self, slot: Slot) {
-        let conn = self.core.conns.get(slot);
+        let conn = self.core.connections.get(slot);
         conn.link.app_deadline_ms = 0;
         if let Protocol::ByteStream(stream) = &mut conn.protocol {
             stream.progress = self.backend.progress(slot).unwrap_or(0) as u32;
@@ -105,15 +105,15 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// since the kernel took no more.
     fn has_moved_on(&mut self, slot: Slot) -> bool {
         let progress = self.backend.progress(slot).unwrap_or(0) as u32;
-        std::mem::replace(&mut self.core.conns.get(slot).link.progress, progress) != progress
+        std::mem::replace(&mut self.core.connections.get(slot).link.progress, progress) != progress
     }
 
     /// Refuses a head that is not complete in time.
     fn refuse_late(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
-        let kept = std::mem::take(&mut core.conns.get(slot).link.input);
+        let kept = std::mem::take(&mut core.connections.get(slot).link.input);
         let request = glance(kept.unused());
         http1::send_page(app, core, slot, Refusal::Timeout.status(), &request);
-        core.conns.get(slot).link.input = kept;
+        core.connections.get(slot).link.input = kept;
     }
 }

@@ -159,9 +159,9 @@ impl Pair {
         sender.finish().expect("open");
         // The client neither reads the response nor stops it.
         std::mem::forget(receiver);
-        let slot = pair.worker.core.conns.next_in_use(0).expect("a connection");
+        let slot = pair.worker.core.connections.next_in_use(0).expect("a connection");
         let mut left = TURNS_MAX;
-        while pair.worker.core.conns.get(slot).link.deadline.kind() != DeadlineKind::Window {
+        while pair.worker.core.connections.get(slot).link.deadline.kind() != DeadlineKind::Window {
             left = left.checked_sub(1).expect("in time");
             pair.turn();
             pair.worker.pass().expect("a pass");
@@ -171,9 +171,9 @@ impl Pair {
 
     /// Runs turns until the only connection waits for the rest of a head.
     fn awaits_head(&mut self) -> Slot {
-        let slot = self.worker.core.conns.next_in_use(0).expect("a connection");
+        let slot = self.worker.core.connections.next_in_use(0).expect("a connection");
         let mut left = TURNS_MAX;
-        while self.worker.core.conns.get(slot).link.deadline.kind() != DeadlineKind::Head {
+        while self.worker.core.connections.get(slot).link.deadline.kind() != DeadlineKind::Head {
             left = left.checked_sub(1).expect("in time");
             self.turn();
         }
@@ -205,9 +205,9 @@ impl Pair {
     /// and the next step of the test.
     fn start_deadline(&mut self, slot: Slot, kind: DeadlineKind, timeout_ms: u64) {
         let core = &mut self.worker.core;
-        core.conns.get(slot).link.deadline.pause();
+        core.connections.get(slot).link.deadline.pause();
         core.set_deadline(slot);
-        let deadline = core.conns.get(slot).link.deadline;
+        let deadline = core.connections.get(slot).link.deadline;
         assert_eq!(deadline.kind(), kind);
         assert_eq!(deadline.at_ms(), core.now.monotonic_ms + timeout_ms);
     }
@@ -221,27 +221,27 @@ impl Pair {
     }
 
     fn acknowledgements(&mut self, slot: Slot) -> u64 {
-        let http3 = self.worker.core.conns.get(slot).http3().expect("a connection");
+        let http3 = self.worker.core.connections.get(slot).http3().expect("a connection");
         http3.quic.stats().frame_rx.acks
     }
 
     /// Lets a second pass before the deadline.
     fn time_passes(&mut self, slot: Slot) {
-        self.worker.core.conns.get(slot).link.deadline.advance(1_000);
+        self.worker.core.connections.get(slot).link.deadline.advance(1_000);
     }
 
     /// Returns the time of the deadline. It is later than before only if the deadline has begun
     /// anew.
     fn deadline_ms(&mut self, slot: Slot) -> u64 {
-        self.worker.core.conns.get(slot).link.deadline.at_ms()
+        self.worker.core.connections.get(slot).link.deadline.at_ms()
     }
 
     /// Lets the deadline pass. Returns whether the connection stays open.
     fn outlasts_deadline(&mut self, slot: Slot) -> bool {
         let core = &mut self.worker.core;
-        core.now.monotonic_ms = core.conns.get(slot).link.deadline.at_ms();
+        core.now.monotonic_ms = core.connections.get(slot).link.deadline.at_ms();
         self.worker.deadline(slot);
-        !self.worker.core.conns.get(slot).is_closing()
+        !self.worker.core.connections.get(slot).is_closing()
     }
 }
 
@@ -360,7 +360,7 @@ fn a_head_that_comes_behind_its_refusal_is_passed_over() {
     pair.turns(sender.write_all(rest)).expect("written");
     (0..20).for_each(|_| pair.turn());
     assert_eq!(pair.worker.app.heads, 0, "it was refused");
-    assert!(!pair.worker.core.conns.get(slot).is_closing());
+    assert!(!pair.worker.core.connections.get(slot).is_closing());
 }
 
 /// RFC 9114 §4.1.1: a client that reads an early response may abandon the rest of its request. Its
@@ -392,12 +392,12 @@ fn a_response_ends_though_the_rest_of_its_request_is_abandoned() {
 fn who_shakes_hands_as_the_server_begins_to_stop_is_served() {
     let (mut pair, connecting) = Pair::connecting(OPEN);
     let mut left = TURNS_MAX;
-    while pair.worker.core.conns.next_in_use(0).is_none() {
+    while pair.worker.core.connections.next_in_use(0).is_none() {
         left = left.checked_sub(1).expect("in time");
         pair.turn();
     }
-    let slot = pair.worker.core.conns.next_in_use(0).expect("a connection");
-    let http3 = pair.worker.core.conns.get(slot).http3().expect("a connection");
+    let slot = pair.worker.core.connections.next_in_use(0).expect("a connection");
+    let http3 = pair.worker.core.connections.get(slot).http3().expect("a connection");
     assert!(http3.quic.is_handshaking());
     pair.worker.drain();
     let connection = pair.turns(connecting).expect("a connection");
@@ -421,7 +421,7 @@ fn streams_of_an_unknown_type_are_forgotten() {
         // The server asks a client that continues to stop sending.
         pair.turns(stream.stopped()).expect("still connected").expect("a code");
     }
-    let http3 = pair.worker.core.conns.get(slot).http3().expect("a connection");
+    let http3 = pair.worker.core.connections.get(slot).http3().expect("a connection");
     assert!(http3.unis.is_empty(), "{} of {STREAMS}", http3.unis.len());
 }
 
@@ -441,10 +441,10 @@ fn no_deadline_runs_while_the_window_of_a_request_is_closed() {
         sender.write_all(&request).await.expect("written");
         sender.finish().expect("open");
     });
-    let slot = pair.worker.core.conns.next_in_use(0).expect("a connection");
+    let slot = pair.worker.core.connections.next_in_use(0).expect("a connection");
     let mut left = TURNS_MAX;
     loop {
-        let http3 = pair.worker.core.conns.get(slot).http3().expect("a connection");
+        let http3 = pair.worker.core.connections.get(slot).http3().expect("a connection");
         if http3.counted_bytes >= QUIC_STREAM_WINDOW_BYTES as usize {
             break;
         }
@@ -452,7 +452,7 @@ fn no_deadline_runs_while_the_window_of_a_request_is_closed() {
         pair.turn();
     }
     for _ in 0..4 {
-        let deadline = pair.worker.core.conns.get(slot).link.deadline;
+        let deadline = pair.worker.core.connections.get(slot).link.deadline;
         assert_eq!(deadline.kind(), DeadlineKind::Quiet);
         assert!(pair.outlasts_deadline(slot), "nothing but a PING is due");
         pair.turn();

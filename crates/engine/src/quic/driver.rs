@@ -100,7 +100,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         match quic.endpoints[endpoint].enter(datagram, self.core.instant) {
             Received::Nothing => {}
             Received::For(slot, event) if is_usual && quic.is_handshaking(slot) => {
-                let generation = self.core.conns.get(slot).generation;
+                let generation = self.core.connections.get(slot).generation;
                 quic.steps.push_back(HandshakeWork::GoOn(slot, generation, event, bytes));
             }
             Received::For(slot, event) => self.deliver_event(quic, slot, event, bytes),
@@ -127,7 +127,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 self.newcomer(quic, endpoint, incoming);
             }
             Some(HandshakeWork::GoOn(slot, generation, event, bytes))
-                if self.core.conns.is(slot, generation) =>
+                if self.core.connections.is(slot, generation) =>
             {
                 self.deliver_event(quic, slot, event, bytes);
             }
@@ -198,11 +198,12 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.put_unused_permit_back();
             return quic.endpoints[endpoint].refuse(incoming);
         }
-        let slot = self.core.conns.open(false, ConnectionDirection::incoming(listener), Some(peer));
+        let slot =
+            self.core.connections.open(false, ConnectionDirection::incoming(listener), Some(peer));
         let Some((handle, connection)) =
             quic.endpoints[endpoint].accept(incoming, slot, self.core.instant)
         else {
-            self.core.conns.release(slot);
+            self.core.connections.release(slot);
             self.shared.client_limit.leave(worker, Some(peer));
             return self.put_unused_permit_back();
         };
@@ -211,7 +212,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let extended_connect = self.app.takes_extended_connect();
         let (limits, now_ms) = (self.core.settings.limits, self.core.now.monotonic_ms);
         let http3 = Http3::new(connection, limits, extended_connect, now_ms);
-        self.core.conns.get(slot).protocol =
+        self.core.connections.get(slot).protocol =
             Protocol::Multiplexed(Multiplexed::Http3(Box::new(http3)));
         let index = slot as usize;
         if index >= quic.places.len() {
@@ -282,11 +283,11 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn drive_quic(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
         driver::http3::events(app, core, slot);
-        if !core.conns.get(slot).is_closing() {
+        if !core.connections.get(slot).is_closing() {
             driver::http3::read_wanted(app, core, slot);
         }
         // The input may have ended it.
-        if !core.conns.get(slot).is_closing() {
+        if !core.connections.get(slot).is_closing() {
             loop {
                 driver::http3::pump(app, core, slot);
                 if !multiplexed_requests::tell_writable(app, core, slot) {
@@ -305,7 +306,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         http3.count(buffers);
         if self.transmit(slot) {
             self.quic_over(slot);
-        } else if !self.core.conns.get(slot).is_closing() {
+        } else if !self.core.connections.get(slot).is_closing() {
             let (http3, link, _) = self.core.http3(slot);
             http3.restart_deadline_after_progress(link);
             self.core.set_deadline(slot);
@@ -315,7 +316,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Returns the reason why a connection is to be ended now, if there is one.
     fn end_of(&mut self, slot: Slot) -> Option<Gone> {
         let is_finishing = matches!(self.core.ending, WorkerEnding::Finishing { .. });
-        let conn = self.core.conns.get(slot);
+        let conn = self.core.connections.get(slot);
         if conn.link.cut.is_some() {
             return conn.link.cut;
         }
@@ -329,11 +330,11 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Sends the output of a connection. Returns true if nothing more will be sent on it.
     fn transmit(&mut self, slot: Slot) -> bool {
         let now = self.core.instant;
-        let WorkerCore { conns, quic: Some(quic), ending, .. } = &mut self.core else {
+        let WorkerCore { connections, quic: Some(quic), ending, .. } = &mut self.core else {
             unreachable!("{QUIC_IS_BACK}")
         };
         let Quic { endpoints, places, handshakes, .. } = &mut **quic;
-        let conn = conns.get(slot);
+        let conn = connections.get(slot);
         // A client that misses the end notices it on its own; the server does not wait for that.
         let is_last = conn.is_closing() && *ending != WorkerEnding::No;
         let (Some(Http3 { quic: connection, .. }), Some(place)) =

@@ -99,14 +99,14 @@ fn a_handshake_that_stands_still_ends_in_time() {
     let found: Option<Slot> = (0..TURNS_MAX).find_map(|_| {
         runtime.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
         worker.pass().expect("a pass");
-        worker.core.conns.next_in_use(0)
+        worker.core.connections.next_in_use(0)
     });
     let slot = found.expect("a connection");
     let until_ms = worker.core.now.monotonic_ms + HANDSHAKE_TIMEOUT_MS;
-    assert_eq!(worker.core.conns.get(slot).link.deadline.kind(), DeadlineKind::Handshake);
+    assert_eq!(worker.core.connections.get(slot).link.deadline.kind(), DeadlineKind::Handshake);
     expire(&mut worker, until_ms - 1);
-    assert!(!worker.core.conns.get(slot).is_closing(), "it is in time");
+    assert!(!worker.core.connections.get(slot).is_closing(), "it is in time");
     // Deadlines are checked once per tick.
     expire(&mut worker, until_ms + TICK_MS);
-    assert!(worker.core.conns.get(slot).is_closing(), "its time is over");
+    assert!(worker.core.connections.get(slot).is_closing(), "its time is over");
 }

@@ -11,10 +11,9 @@ use rustix::io::Errno;
 
 use super::faults::Fallible;
 use super::network::State;
+use super::ready_entries::{ReadyEntry, is_late};
 use super::send_memory_check::Held;
-use super::{
-    Buffers, Client, Completion, Lent, ReadyEntry, Sending, Sim, SimSocket, Slot, is_late,
-};
+use super::{Buffers, Client, Completion, Lent, Sending, Sim, SimSocket, Slot};
 
 /// The number of buffers that one receive fills before the engine sees the first.
 const BUFFERS_AT_ONCE: u64 = 6;

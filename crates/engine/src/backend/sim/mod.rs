@@ -11,6 +11,8 @@
 //! | Module | Contents |
 //! |---|---|
 //! | `network` | the state that the backend shares with the clients, and a record of all events |
+//! | `connection` | a connection as the kernel and its client see it |
+//! | `ready_entries` | the ready events of one wait: their delays, order and completions |
 //! | `completion_mode` | the shape of io_uring: the kernel works on submitted requests |
 //! | `readiness_mode` | the shape of epoll: the kernel reports readiness, the engine transfers |
 //! | `outgoing_connections` | the connections that the engine opens |
@@ -31,29 +33,32 @@ use rustix::io::Errno;
 
 use super::{Backend, Completion, Lent, OpeningState, Sending, Slot, Waker};
 use crate::clock::Now;
-use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES, SEND_PARTS_MAX, TURN_BYTES};
+use crate::limits::{CHUNK_BYTES, SEND_PARTS_MAX, TURN_BYTES};
 use crate::outgoing_connect::RemoteAddress;
 
 mod completion_mode;
+mod connection;
 mod datagrams;
 mod faults;
 mod network;
 mod outgoing_connections;
 mod random;
 mod readiness_mode;
+mod ready_entries;
 mod receive_buffers;
 mod send_memory_check;
 mod wall_clock;
 
+pub use connection::{Client, Connect, Facts, Read};
 pub(crate) use datagrams::DatagramRun;
 pub use datagrams::{PeerDatagram, SimPeer};
 pub use faults::Faults;
-pub use network::{Client, Connect, Facts, Network, Read, SharedClock};
+pub use network::{Network, SharedClock};
 pub use random::Random;
 
 use completion_mode::Flight;
-use faults::{Fallible, loses_client};
-use network::State;
+use faults::Fallible;
+use ready_entries::ReadyEntry;
 use receive_buffers::Buffers;
 
 /// Bytes of one lent buffer in the shape of io_uring.
@@ -108,52 +113,6 @@ struct SimEntry {
     /// output.
     input_after_ms: u64,
     output_after_ms: u64,
-}
-
-/// Something that [`Backend::next`] will look at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ReadyEntry {
-    /// A listener has clients.
-    Listener {
-        listener: usize,
-        left: u32,
-    },
-    /// A socket is ready (readiness).
-    Socket {
-        slot: Slot,
-        generation: u32,
-        output: bool,
-    },
-    /// A receive has one more result; they are taken in order (io_uring).
-    Received {
-        slot: Slot,
-        generation: u32,
-    },
-    /// A connection that is opened has its result.
-    Connected {
-        slot: Slot,
-        generation: u32,
-    },
-    /// A send has its result (io_uring).
-    Sent {
-        slot: Slot,
-        generation: u32,
-    },
-    /// There is room to write (io_uring).
-    Polled {
-        slot: Slot,
-        generation: u32,
-    },
-    /// The last result of a closed slot was reported (io_uring).
-    Quiet {
-        slot: Slot,
-        generation: u32,
-    },
-    /// Datagrams have arrived at a socket.
-    Datagrams {
-        number: u32,
-    },
-    Woken,
 }
 
 /// The state of a datagram socket.
@@ -224,134 +183,6 @@ impl<const READINESS: bool> Sim<READINESS> {
     fn tenant(&self, slot: Slot, generation: u32) -> bool {
         let entry = &self.entries[slot as usize];
         entry.socket.is_some() && entry.generation == generation
-    }
-
-    /// Takes a client off a listener's queue, or rolls that this fails.
-    fn take_client(network: &Network, listener: usize) -> Option<Result<SimSocket, Errno>> {
-        let mut state = network.0.borrow_mut();
-        let first = *state.waiting[listener].front()?;
-        if let Some(error) = state.fails(Fallible::Accept, Some(first)) {
-            state.ran_out_of_descriptors |= matches!(error, Errno::MFILE | Errno::NFILE);
-            if loses_client(error) {
-                state.waiting[listener].pop_front();
-                let now_ms = state.now.monotonic_ms;
-                let gone = &mut state.connections[first.0];
-                gone.fail(error);
-                gone.facts.closed_at_ms = Some(now_ms);
-            }
-            return Some(Err(error));
-        }
-        state.waiting[listener].pop_front();
-        state.note(format_args!("{first:?} accepted"));
-        Some(Ok(SimSocket { network: network.clone(), client: first, abruptly: false }))
-    }
-
-    /// Finds the ready entries; returns the earliest due time of the delayed ones, in milliseconds.
-    fn collect(&mut self) -> Option<u64> {
-        let mut due = None;
-        if self.wake.swap(false, Ordering::Acquire) {
-            self.ready.push(ReadyEntry::Woken);
-        }
-        for slot in 0..self.entries.len() {
-            if self.entries[slot].connecting {
-                self.collect_connected(slot as Slot, &mut due);
-            } else if READINESS {
-                self.collect_ready(slot as Slot, &mut due);
-            } else {
-                self.work_on(slot as Slot, &mut due);
-            }
-        }
-        self.collect_clients(&mut due);
-        self.collect_datagrams(&mut due);
-        due
-    }
-
-    fn collect_datagrams(&mut self, due: &mut Option<u64>) {
-        let mut state = self.network.0.borrow_mut();
-        for (number, socket) in self.datagram_sockets.iter_mut().enumerate() {
-            let Some(at_ms) = state.datagrams.next_arrival_ms(number) else { continue };
-            if !socket.wanted {
-                continue;
-            }
-            if at_ms > state.now.monotonic_ms {
-                *due = Some(due.map_or(at_ms, |due| due.min(at_ms)));
-                continue;
-            }
-            let ready = ReadyEntry::Datagrams { number: number as u32 };
-            if !is_late(&mut state, &mut socket.after_ms, due) && !self.ready.contains(&ready) {
-                self.ready.push(ready);
-            }
-        }
-    }
-
-    fn collect_clients(&mut self, due: &mut Option<u64>) {
-        let listeners = self.network.0.borrow().waiting.len();
-        for listener in 0..listeners {
-            let mut state = self.network.0.borrow_mut();
-            if state.waiting[listener].is_empty()
-                || !self.accepting
-                || is_late(&mut state, &mut self.accept_after_ms, due)
-            {
-                continue;
-            }
-            drop(state);
-            let clients = ReadyEntry::Listener { listener, left: ACCEPTS_PER_PASS };
-            if !self.ready.contains(&clients) {
-                self.ready.push(clients);
-            }
-        }
-    }
-
-    /// Leaves the entries beyond a batch to the next wait, which brings them first; `kept` of the
-    /// ready entries were left by the last wait.
-    fn shuffle_batch(&mut self, kept: usize) {
-        let mut state = self.network.0.borrow_mut();
-        state.random.shuffle(&mut self.ready[kept..]);
-        let batch = usize::from(state.dice.faults.batch);
-        if batch > 0 && self.ready.len() > batch {
-            self.later = self.ready.split_off(batch);
-        }
-        state.random.shuffle(&mut self.ready);
-    }
-
-    /// Makes the result of [`Backend::next`] from one ready entry; it may put a rest back.
-    fn look(&mut self, ready: ReadyEntry) -> Option<Completion<SimSocket>> {
-        match ready {
-            ReadyEntry::Listener { listener, left } => {
-                if !self.accepting || left == 0 {
-                    return None;
-                }
-                let outcome = Self::take_client(&self.network, listener)?;
-                self.ready.push(ReadyEntry::Listener { listener, left: left - 1 });
-                Some(match outcome {
-                    Ok(socket) => Completion::Accepted { listener, socket, peer: None },
-                    Err(error) => Completion::AcceptFailed { error },
-                })
-            }
-            ReadyEntry::Socket { slot, generation, output } => {
-                if !self.tenant(slot, generation) {
-                    return None;
-                }
-                self.look_at_socket(slot, generation, output)
-            }
-            ReadyEntry::Received { slot, generation } => self.received(slot, generation),
-            ReadyEntry::Connected { slot, generation } => self.connected(slot, generation),
-            ReadyEntry::Sent { slot, generation } => self.sent(slot, generation),
-            ReadyEntry::Polled { slot, generation } => self.polled(slot, generation),
-            ReadyEntry::Quiet { slot, generation } => {
-                if self.tenant(slot, generation) {
-                    self.release_if_quiet(slot)
-                } else {
-                    None
-                }
-            }
-            ReadyEntry::Datagrams { number } => {
-                // A poller goes on watching; a request to io_uring is done.
-                self.datagram_sockets[number as usize].wanted = READINESS;
-                Some(Completion::Datagrams { number })
-            }
-            ReadyEntry::Woken => Some(Completion::Woken),
-        }
     }
 }
 
@@ -566,18 +397,4 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         }
         false
     }
-}
-
-/// Returns whether an event is delayed; otherwise it may happen now. `after_ms` keeps the time
-/// until which it is.
-fn is_late(state: &mut State, after_ms: &mut u64, due: &mut Option<u64>) -> bool {
-    let now_ms = state.now.monotonic_ms;
-    if *after_ms <= now_ms && state.random.chance(state.dice.faults.late) {
-        *after_ms = now_ms + 1 + state.random.below(state.dice.faults.late_ms.max(1));
-    }
-    if *after_ms > now_ms {
-        *due = Some(due.map_or(*after_ms, |at| at.min(*after_ms)));
-        return true;
-    }
-    false
 }

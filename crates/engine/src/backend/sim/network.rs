@@ -4,6 +4,8 @@
 //! A client acts through [`Network`] at any time between two passes of the worker. Time stands
 //! still unless a worker waits with nothing to do.
 
+mod client_actions;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
+use super::connection::{Client, Connect, SimConnection};
 use super::datagrams::Datagrams;
 use super::faults::{Dice, Fallible, Faults};
 use super::random::Random;
@@ -21,8 +24,6 @@ use super::wall_clock::Wall;
 use crate::clock::Now;
 use crate::outgoing_connect::RemoteAddress;
 
-/// Bytes that the kernel takes from a client before the engine has read them.
-const INPUT_MAX_BYTES: usize = 64 * 1024;
 /// Bytes that fit between the engine and a server that has not set a window.
 const OPENED_WINDOW_BYTES: usize = 64 * 1024;
 /// The maximum number of waits in a row that end without a result, without time passing and without
@@ -46,104 +47,6 @@ impl SharedClock {
     }
 }
 
-/// The handle of a connection for its client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Client(pub(super) usize);
-
-/// The options of a client's connection.
-#[derive(Debug, Clone, Copy)]
-pub struct Connect {
-    /// The index of the listener.
-    pub listener: usize,
-    /// Bytes that fit between the engine and this client before it reads.
-    pub window_bytes: usize,
-    /// Whether this is a Unix socket: its kernel does not report how far a send in flight has come,
-    /// only the number of bytes that the client has not read.
-    pub local: bool,
-    /// Whether the connection is protected from random faults.
-    pub protected: bool,
-}
-
-/// The result of a client's read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Read {
-    /// The number of bytes read, at least one.
-    Bytes(usize),
-    /// No bytes have arrived yet.
-    Nothing,
-    /// The server has sent its end of stream.
-    Ended,
-    /// The connection was reset.
-    Reset,
-}
-
-/// The observable state of a connection.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Facts {
-    /// The time at which the engine attached it, in milliseconds.
-    pub attached_at_ms: Option<u64>,
-    /// The time at which the engine last took a byte from it.
-    pub taken_at_ms: u64,
-    /// The time at which the engine last put a byte into it.
-    pub given_at_ms: u64,
-    /// The time at which the engine closed it.
-    pub closed_at_ms: Option<u64>,
-    /// Whether the engine had ended its stream before it closed the connection.
-    pub lingered: bool,
-    /// Whether its client left no room for output at the time it was closed.
-    pub stalled: bool,
-    /// Whether a failing operation hit it: it need not work any more.
-    pub hurt: bool,
-    /// Bytes that wait for the client to read them.
-    pub unread_bytes: usize,
-    /// Bytes of the client that wait for the engine.
-    pub untaken_bytes: usize,
-}
-
-/// One connection as the kernel sees it.
-#[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) options: Connect,
-    /// Whether the TCP handshake is over. Only connections that the engine opens wait for that.
-    pub(super) established: bool,
-    pub(super) to_server: VecDeque<u8>,
-    pub(super) client_ended: bool,
-    pub(super) to_client: VecDeque<u8>,
-    pub(super) server_ended: bool,
-    /// The error with which both directions fail for the engine.
-    pub(super) broken: Option<Errno>,
-    /// Whether both directions have failed for the client.
-    client_reset: bool,
-    /// Whether the client has closed its socket: nothing that arrives is read.
-    client_gone: bool,
-    /// The number of bytes that the client has read.
-    pub(super) acknowledged: u64,
-    pub(super) facts: Facts,
-}
-
-impl Connection {
-    /// Returns the number of bytes that the kernel takes from the engine now.
-    pub(super) fn room(&self) -> usize {
-        let (window, unread) = (self.options.window_bytes, self.to_client.len());
-        // A Unix socket takes no more until three quarters of it were read.
-        let full = self.options.local && unread > 0 && unread > window / 4;
-        if full { 0 } else { window.saturating_sub(unread) }
-    }
-
-    /// Returns whether a read of the engine returns at once: with bytes, an end or an error.
-    pub(super) fn has_input(&self) -> bool {
-        !self.to_server.is_empty() || self.client_ended || self.broken.is_some()
-    }
-
-    /// Ends both directions for both sides.
-    pub(super) fn fail(&mut self, error: Errno) {
-        self.broken = Some(error);
-        self.facts.hurt = true;
-        self.client_reset = true;
-        self.to_server.clear();
-    }
-}
-
 /// The state inside a [`Network`].
 pub(super) struct State {
     pub(super) random: Random,
@@ -153,7 +56,7 @@ pub(super) struct State {
     begun: Instant,
     shared_clock: SharedClock,
     wall: Wall,
-    pub(super) connections: Vec<Connection>,
+    pub(super) connections: Vec<SimConnection>,
     /// The connections that the engine opens and that the player of their servers has not looked
     /// at.
     opened: VecDeque<(Client, RemoteAddress)>,
@@ -266,19 +169,7 @@ impl State {
     /// Adds a new connection, which is established or not.
     fn add(&mut self, options: Connect, established: bool) -> Client {
         let client = Client(self.connections.len());
-        self.connections.push(Connection {
-            options,
-            established,
-            to_server: VecDeque::new(),
-            client_ended: false,
-            to_client: VecDeque::new(),
-            server_ended: false,
-            broken: None,
-            client_reset: false,
-            client_gone: false,
-            acknowledged: 0,
-            facts: Facts::default(),
-        });
+        self.connections.push(SimConnection::new(options, established));
         client
     }
 
@@ -401,129 +292,6 @@ impl Network {
         let mut state = self.0.borrow_mut();
         state.advance(ms);
         state.note(format_args!("the worker was held up for {ms} ms"));
-    }
-
-    /// Connects a client. It waits to be accepted; it may send meanwhile.
-    pub fn connect(&self, options: Connect) -> Client {
-        let mut state = self.0.borrow_mut();
-        let client = state.add(options, true);
-        state.waiting[options.listener].push_back(client);
-        state.note(format_args!("{client:?} connects"));
-        client
-    }
-
-    /// Returns the next connection that the engine opens. The player of its server acts with it as
-    /// a client does, once it has [accepted](Self::establish) it.
-    pub fn next_opened(&self) -> Option<(Client, RemoteAddress)> {
-        self.0.borrow_mut().opened.pop_front()
-    }
-
-    /// Returns whether a connection is open for the engine. One to a Unix socket may be so before
-    /// its server has accepted it, and is not refused then.
-    pub fn is_established(&self, server: Client) -> bool {
-        self.0.borrow().connections[server.0].established
-    }
-
-    /// Accepts a connection as its server.
-    pub fn establish(&self, server: Client, window_bytes: usize) {
-        let mut state = self.0.borrow_mut();
-        let connection = &mut state.connections[server.0];
-        connection.established = true;
-        connection.options.window_bytes = window_bytes;
-        state.note(format_args!("{server:?} accepts"));
-    }
-
-    /// Refuses a connection as the system of its server, or fails the path to it.
-    pub fn refuse(&self, server: Client, error: Errno) {
-        let mut state = self.0.borrow_mut();
-        state.connections[server.0].fail(error);
-        state.note(format_args!("{server:?} refuses: {error}"));
-    }
-
-    /// Returns whether the engine has closed a connection.
-    pub fn is_closed(&self, client: Client) -> bool {
-        self.0.borrow().connections[client.0].facts.closed_at_ms.is_some()
-    }
-
-    /// Sends from a client, and returns the number of bytes that the kernel took. A server that has
-    /// closed the connection replies with a reset.
-    pub fn send(&self, client: Client, bytes: &[u8]) -> usize {
-        let mut state = self.0.borrow_mut();
-        let connection = &mut state.connections[client.0];
-        assert!(!connection.client_ended, "a client that has ended sends nothing");
-        if connection.client_reset {
-            return 0;
-        }
-        if connection.facts.closed_at_ms.is_some() {
-            state.reset_client(client);
-            return 0;
-        }
-        let taken = bytes.len().min(INPUT_MAX_BYTES.saturating_sub(connection.to_server.len()));
-        connection.to_server.extend(&bytes[..taken]);
-        if taken > 0 {
-            state.note(format_args!("{client:?} sends {taken}"));
-        }
-        taken
-    }
-
-    /// Reads up to `max` bytes and appends them to `into`.
-    pub fn read(&self, client: Client, max: usize, into: &mut Vec<u8>) -> Read {
-        let mut state = self.0.borrow_mut();
-        let connection = &mut state.connections[client.0];
-        let bytes = max.min(connection.to_client.len());
-        if bytes > 0 {
-            let (front, back) = connection.to_client.as_slices();
-            let in_front = bytes.min(front.len());
-            into.extend_from_slice(&front[..in_front]);
-            into.extend_from_slice(&back[..bytes - in_front]);
-            connection.to_client.drain(..bytes);
-            connection.acknowledged += bytes as u64;
-            state.note(format_args!("{client:?} reads {bytes}"));
-            return Read::Bytes(bytes);
-        }
-        match connection {
-            _ if max == 0 => Read::Nothing,
-            connection if connection.client_reset => Read::Reset,
-            connection if connection.server_ended => Read::Ended,
-            _ => Read::Nothing,
-        }
-    }
-
-    /// Sends the client's end of stream; the client goes on reading.
-    pub fn end(&self, client: Client) {
-        let mut state = self.0.borrow_mut();
-        state.connections[client.0].client_ended = true;
-        state.note(format_args!("{client:?} ends"));
-    }
-
-    /// Closes the client's socket; bytes that are still sent to it cause a reset.
-    pub fn leave(&self, client: Client) {
-        let mut state = self.0.borrow_mut();
-        let connection = &mut state.connections[client.0];
-        connection.client_ended = true;
-        connection.client_gone = true;
-        connection.to_client = VecDeque::new();
-        state.note(format_args!("{client:?} leaves"));
-    }
-
-    /// Resets the connection as its client.
-    pub fn reset(&self, client: Client) {
-        let mut state = self.0.borrow_mut();
-        let connection = &mut state.connections[client.0];
-        connection.fail(Errno::CONNRESET);
-        // None of it is read any more, and a run may have many such connections.
-        (connection.to_client, connection.to_server) = (VecDeque::new(), VecDeque::new());
-        state.note(format_args!("{client:?} resets"));
-    }
-
-    /// Returns the observable state of a connection.
-    pub fn facts(&self, client: Client) -> Facts {
-        let connection = &self.0.borrow().connections[client.0];
-        Facts {
-            unread_bytes: connection.to_client.len(),
-            untaken_bytes: connection.to_server.len(),
-            ..connection.facts
-        }
     }
 
     /// Returns whether accepting has failed because there was no descriptor, so that the server may

@@ -4,7 +4,8 @@ use rustix::io::Errno;
 
 use super::completion_mode::Flight;
 use super::faults::Fallible;
-use super::{Completion, OpeningState, ReadyEntry, Sim, SimEntry, SimSocket, Slot, is_late};
+use super::ready_entries::{ReadyEntry, is_late};
+use super::{Completion, OpeningState, Sim, SimEntry, SimSocket, Slot};
 use crate::outgoing_connect::RemoteAddress;
 
 impl<const READINESS: bool> Sim<READINESS> {

@@ -3,9 +3,8 @@
 use rustix::io::Errno;
 
 use super::faults::Fallible;
-use super::{
-    Completion, ReadyEntry, SENT_PER_PASS_MAX_BYTES, Sending, Sim, SimSocket, Slot, is_late,
-};
+use super::ready_entries::{ReadyEntry, is_late};
+use super::{Completion, SENT_PER_PASS_MAX_BYTES, Sending, Sim, SimSocket, Slot};
 
 impl<const READINESS: bool> Sim<READINESS> {
     /// Finds the readiness of one socket.

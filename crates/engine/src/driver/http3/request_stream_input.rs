@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::backend::Slot;
 use crate::buffer_pool::Pool;
 use crate::deadline::DeadlineKind;
-use crate::driver::multiplexed_requests;
+use crate::driver::multiplexed_requests::{self, request_content};
 use crate::end_reason::Gone;
 use crate::http3::{Http3, Open, number};
 use crate::limits::{CHUNK_BYTES, QUIC_REQUESTS_MAX};
@@ -32,7 +32,7 @@ pub(super) fn opened<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id:
             read(app, core, slot, id);
             if open(core, slot, id).is_some_and(|open| open.own.awaits_head()) {
                 // It has less time than content.
-                core.conns.get(slot).link.deadline.end(DeadlineKind::Body);
+                core.connections.get(slot).link.deadline.end(DeadlineKind::Body);
             }
         }
         Err(error) => failed(app, core, slot, id, error),
@@ -186,8 +186,8 @@ fn steps<A: App>(
     let now_ms = core.now.monotonic_ms;
     let mut at = 0;
     loop {
-        let WorkerCore { conns, section, .. } = core;
-        let Some(Http3 { session, streams, .. }) = conns.get(slot).http3() else {
+        let WorkerCore { connections, section, .. } = core;
+        let Some(Http3 { session, streams, .. }) = connections.get(slot).http3() else {
             unreachable!("a connection over QUIC speaks HTTP/3")
         };
         let Some(Open { request, own, fin, .. }) = streams.get(number(id)) else { return at };
@@ -259,13 +259,13 @@ fn happened<A: App>(
             multiplexed_requests::refuse(app, core, slot, (stream, end), refusal, &request);
         }
         Happened::Data { bytes } => {
-            multiplexed_requests::content(app, core, slot, stream, bytes, false);
+            request_content::content(app, core, slot, stream, bytes, false);
         }
         Happened::Trailers { fields } => {
-            multiplexed_requests::trailers(app, core, slot, stream, fields);
+            request_content::trailers(app, core, slot, stream, fields);
         }
         Happened::End => {
-            multiplexed_requests::content(app, core, slot, stream, b"", true);
+            request_content::content(app, core, slot, stream, b"", true);
             return false;
         }
     }
