@@ -1,6 +1,6 @@
--- A front page from the store. This script only fills the store while it is empty, so that there
--- is something to see: a program of yours does that with any client of Redis, and the next request
--- has what it has written. The page is public_html/index.dyn.html.
+-- A front page with news from the store. This script only fills an empty store with examples. In a
+-- real site another program writes the news with any client of Redis, and the next request shows
+-- them. The page is public_html/index.dyn.html.
 
 local store = pinion.store
 
@@ -13,7 +13,7 @@ local EVENTS = {
 }
 
 local function fill()
-    -- All at once: a request finds nothing of it or everything.
+    -- In one transaction: a request finds all of the news or none.
     store.multi(function(tx)
         tx.del("news", "reads")
         for number = 1, 50 do

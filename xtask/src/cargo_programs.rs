@@ -62,14 +62,14 @@ mod tests {
         fs::create_dir_all(&folder).expect("a folder");
         let wanted = Program { name: "a", version: "1.0.0" };
         assert!(!wanted.is_installed(&folder).expect("nothing to read"));
-        for (note, is_it) in [
+        for (note, is_match) in [
             ("[v1]\n", false),
             ("[v1]\n\"a 1.0.1 (registry+x)\" = [\"a\"]\n", false),
             ("[v1]\n\"aa 1.0.0 (registry+x)\" = [\"aa\"]\n", false),
             ("[v1]\n\"a 1.0.0 (registry+x)\" = [\"a\"]\n", true),
         ] {
             fs::write(folder.join(".crates.toml"), note).expect("written");
-            assert_eq!(wanted.is_installed(&folder).expect("read"), is_it, "{note}");
+            assert_eq!(wanted.is_installed(&folder).expect("read"), is_match, "{note}");
         }
         fs::remove_dir_all(&folder).expect("removed");
     }

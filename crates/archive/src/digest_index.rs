@@ -27,14 +27,14 @@ impl DigestIndex {
     pub fn insert(&mut self, number: u32, rows: &[DigestRow]) {
         let Self { numbers, hasher } = self;
         let hash = |&number: &u32| hash_of_row(hasher, rows, number);
-        let is_it = |&other: &u32| digest_of(rows, other) == digest_of(rows, number);
-        numbers.entry(hash(&number), is_it, hash).or_insert(number);
+        let is_match = |&other: &u32| digest_of(rows, other) == digest_of(rows, number);
+        numbers.entry(hash(&number), is_match, hash).or_insert(number);
     }
 
     /// Returns the row of `rows` with that digest.
     pub fn find(&self, digest: &Digest, rows: &[DigestRow]) -> Option<u32> {
-        let is_it = |&number: &u32| digest_of(rows, number) == Some(&digest.0);
-        self.numbers.find(self.hasher.hash_one(digest.0), is_it).copied()
+        let is_match = |&number: &u32| digest_of(rows, number) == Some(&digest.0);
+        self.numbers.find(self.hasher.hash_one(digest.0), is_match).copied()
     }
 }
 

@@ -159,8 +159,8 @@ impl<'a> FieldPattern<'a> {
     }
 }
 
-/// One comparison of a pattern with a path. Between two stars a pattern fits at a position in one way
-/// only, so it is enough to come back to the last star.
+/// One comparison of a pattern with a path. Between two stars a pattern fits at a position in one
+/// way only, so it is enough to come back to the last star.
 struct PatternMatch<'t, 'p> {
     parts: &'t [u8],
     path: &'p [u8],

@@ -107,12 +107,12 @@ pub const MODIFIED_NONE: i64 = i64::MIN;
 /// [`RecordHeader::shared`] of an entry without a shared block of its own.
 pub const SHARED_NONE: u32 = u32::MAX;
 
-/// [`RepresentationRow::storage`]: stored in the bodies section; `offset` counts from the first byte
-/// of the file and `external` is zero.
+/// [`RepresentationRow::storage`]: stored in the bodies section; `offset` counts from the first
+/// byte of the file and `external` is zero.
 pub const STORAGE_BODIES_SECTION: u8 = 0;
 
-/// [`RepresentationRow::storage`]: stored outside the archive; `external` is the row of the externals
-/// section and `offset` counts from the first byte of that file.
+/// [`RepresentationRow::storage`]: stored outside the archive; `external` is the row of the
+/// externals section and `offset` counts from the first byte of that file.
 pub const STORAGE_EXTERNAL_FILE: u8 = 1;
 
 /// Keys of fallback pages, of status 404 or 200: this, then the directory (`404:/`, `404:/docs/`).

@@ -280,8 +280,8 @@ fn check_key(archive: &Archive<'_>, entry: &Entry<'_>, scratch: &mut Scratch) ->
     }
     if key.starts_with(ERROR_PREFIX) {
         let told = archive.layout.index.flags & INDEX_ERROR_PAGES != 0;
-        let is_it = key == error_pages::key(entry.status());
-        return (!told || !is_it).then_some(Fault::Unreachable);
+        let is_match = key == error_pages::key(entry.status());
+        return (!told || !is_match).then_some(Fault::Unreachable);
     }
     if let Some(path) = key.strip_prefix(VARIANT_PREFIX) {
         let named = archive.find(path, scratch).ok().flatten();

@@ -312,8 +312,8 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
     }
 
     /// Removes a request from the queue of a key, with its deadline.
-    fn remove_waiter(&mut self, key: &K, is_it: impl Fn(&PoolWaiter<W>) -> bool) -> Option<W> {
-        let removed = self.keys.get_mut(key)?.take_waiter(is_it)?;
+    fn remove_waiter(&mut self, key: &K, is_match: impl Fn(&PoolWaiter<W>) -> bool) -> Option<W> {
+        let removed = self.keys.get_mut(key)?.take_waiter(is_match)?;
         self.waiting -= 1;
         self.deadlines.remove(&(removed.deadline_ms, removed.serial));
         Some(removed.waiter)

@@ -50,9 +50,9 @@
 //! | [`service_manager`] | sockets and variables that a service manager passes |
 //! | [`limits`] | every limit with its reason |
 //!
-//! This crate has `unsafe` code in `backend`, `file_mapping`, `memory_release`, `signals`,
-//! `listener`, `service_manager`, `executable_memory`, and where a worker lends memory to its
-//! backend (`send`).
+//! This crate has `unsafe` code in `backend`, `file_mapping`, `release_memory`, `signals`,
+//! `service_manager`, `socket_options`, `executable_memory_probe`, and where a worker lends memory
+//! to its backend (`send`).
 
 pub mod app;
 pub mod backend;

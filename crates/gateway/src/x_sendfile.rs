@@ -59,8 +59,8 @@ impl FileReference {
     /// there, as with nginx.
     fn of<'a>(fields: &(impl Iterator<Item = Field<'a>> + Clone)) -> Option<Self> {
         FILE_FIELDS.into_iter().find_map(|name| {
-            let is_it = |field: &Field<'_>| field.name.eq_ignore_ascii_case(name.as_bytes());
-            let mut values = fields.clone().filter(is_it).map(|field| Box::from(field.value));
+            let is_match = |field: &Field<'_>| field.name.eq_ignore_ascii_case(name.as_bytes());
+            let mut values = fields.clone().filter(is_match).map(|field| Box::from(field.value));
             let value = values.next()?;
             Some(match values.next() {
                 Some(_) => Self::Repeated(name),
@@ -100,8 +100,8 @@ impl FileResponse {
         let file = FileReference::of(&fields)?;
         let mut kept = OwnedFields::default();
         for field in forwarded(fields, changes, defaults) {
-            let is_it = |name: &&str| field.name.eq_ignore_ascii_case(name.as_bytes());
-            if !CONTENT_FIELDS.iter().chain(&FILE_FIELDS).any(is_it) {
+            let is_match = |name: &&str| field.name.eq_ignore_ascii_case(name.as_bytes());
+            if !CONTENT_FIELDS.iter().chain(&FILE_FIELDS).any(is_match) {
                 kept.push(field.name, field.value);
             }
         }

@@ -88,18 +88,18 @@ const RESERVED: &[(&str, FieldUses)] = {
 /// Returns whether a field, by its name in any case, is reserved in one of these uses.
 #[must_use]
 pub fn is_reserved(name: &[u8], uses: FieldUses) -> bool {
-    let is_it = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-    RESERVED.iter().any(|(known, reserved)| reserved.0 & uses.0 != 0 && is_it(known))
+    let is_match = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    RESERVED.iter().any(|(known, reserved)| reserved.0 & uses.0 != 0 && is_match(known))
 }
 
 /// Returns the usual spelling of a field that is reserved in one of these uses. `_` counts as `-`,
 /// since programs behind a gateway cannot distinguish them (RFC 3875 §4.1.18).
 #[must_use]
 pub fn reserved_name(name: &[u8], uses: FieldUses) -> Option<&'static str> {
-    let is_it = |&&(known, reserved): &&(&str, FieldUses)| {
+    let is_match = |&&(known, reserved): &&(&str, FieldUses)| {
         reserved.0 & uses.0 != 0 && is_same_name(name, known)
     };
-    RESERVED.iter().find(is_it).map(|&(known, _)| known)
+    RESERVED.iter().find(is_match).map(|&(known, _)| known)
 }
 
 #[cfg(test)]

@@ -337,8 +337,8 @@ mod tests {
             for pair in [[&one, &two], [&two, &one]] {
                 let found = overlaps(pair.into_iter().map(|address| (address, false)));
                 let what = found.first().map(|overlap| overlap.what);
-                let is_it = |expected: &str| what.is_some_and(|what| what.starts_with(expected));
-                assert!(expected.map_or(what.is_none(), is_it), "{first} {second}: {what:?}");
+                let is_match = |expected: &str| what.is_some_and(|what| what.starts_with(expected));
+                assert!(expected.map_or(what.is_none(), is_match), "{first} {second}: {what:?}");
                 let apart = overlaps(pair.into_iter().zip([false, true]));
                 assert!(apart.is_empty(), "TCP and UDP: {first} {second}");
             }

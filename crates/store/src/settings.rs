@@ -111,8 +111,8 @@ impl EvictionPolicy {
     /// Returns the policy with a name, in upper or lower case.
     pub fn parse(name: &[u8]) -> Option<Self> {
         let mut known = Self::NAMES.iter();
-        let is_it = |(_, known): &&(Self, &str)| known.as_bytes().eq_ignore_ascii_case(name);
-        known.find(is_it).map(|(policy, _)| *policy)
+        let is_match = |(_, known): &&(Self, &str)| known.as_bytes().eq_ignore_ascii_case(name);
+        known.find(is_match).map(|(policy, _)| *policy)
     }
 
     /// Returns whether the policy needs the frequency of accesses.

@@ -127,8 +127,8 @@ pub fn route(path: &str) -> Result<Option<Route>, String> {
     let end = name.len() - DYNAMIC.len() - extension.len();
     let (stem, written) = (&name[..end], &name[end + DYNAMIC.len()..]);
     let front = |(front, method): &(&str, &'static str)| {
-        let is_it = stem.get(..front.len())?.eq_ignore_ascii_case(front);
-        is_it.then(|| (&stem[front.len()..], *method))
+        let is_match = stem.get(..front.len())?.eq_ignore_ascii_case(front);
+        is_match.then(|| (&stem[front.len()..], *method))
     };
     let (stem, method) = METHODS.iter().find_map(front).unwrap_or((stem, "GET"));
     if stem.is_empty() {
@@ -146,13 +146,13 @@ pub fn route(path: &str) -> Result<Option<Route>, String> {
 
 /// Returns the type of a page, by the extension directly after the last `.dyn.` of its name.
 fn page_type(name: &[u8]) -> Option<PageType> {
-    let is_it = |PageType { extension, .. }: &&PageType| {
+    let is_match = |PageType { extension, .. }: &&PageType| {
         let rest = name.len().checked_sub(extension.len());
         rest.is_some_and(|rest| {
             ends_in(name, extension.as_bytes()) && ends_in(&name[..rest], DYNAMIC.as_bytes())
         })
     };
-    PAGE_TYPES.iter().find(is_it).copied()
+    PAGE_TYPES.iter().find(is_match).copied()
 }
 
 /// Returns whether a name ends so, in any case.

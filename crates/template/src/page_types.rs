@@ -69,10 +69,10 @@ const fn of(extension: &'static str, media: &'static str, syntax: PageSyntax) ->
 
 /// Returns the syntax of a file with this extension, in any case.
 pub(crate) fn syntax(extension: &str) -> PageSyntax {
-    let is_it = |known: &str| known.eq_ignore_ascii_case(extension);
-    if INCLUDED_XML.iter().any(|known| is_it(known)) {
+    let is_match = |known: &str| known.eq_ignore_ascii_case(extension);
+    if INCLUDED_XML.iter().any(|known| is_match(known)) {
         return PageSyntax::Xml;
     }
-    let found = PAGE_TYPES.iter().find(|page_type| is_it(page_type.extension));
+    let found = PAGE_TYPES.iter().find(|page_type| is_match(page_type.extension));
     found.map_or(PageSyntax::Html, |page_type| page_type.syntax)
 }

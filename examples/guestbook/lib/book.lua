@@ -1,11 +1,11 @@
--- The entries, newest first, and what an entry must be like.
+-- The entries of the book, the newest first, and the checks of a new entry.
 
 local book = { NAME_MAX = 60, MESSAGE_MAX = 1000 }
 
--- The oldest ones go when there are more.
+-- The most entries. A new one removes the oldest.
 local ENTRIES_MAX = 100
 
--- What a new book begins with. All that people write is text: this shows it.
+-- The first entry of a new book. It shows that HTML in an entry is displayed as text.
 local FIRST = {
     id = "first",
     name = "The <b>printer</b>",
@@ -13,15 +13,15 @@ local FIRST = {
     time = 1767261600,
 }
 
--- `pinion.keep` outlives a reload. What it gives is a copy, so it is read once, here, and written
--- after each change. It is gone when the server ends.
+-- `pinion.keep` outlives a reload, but not the server. Reading it makes a copy, so it is read once,
+-- here, and written after each change.
 local entries = pinion.keep.entries or { FIRST }
 
 function book.entries()
     return entries
 end
 
--- Takes an entry into the book of this worker.
+-- Adds an entry to the copy of this worker.
 function book.take(entry)
     for _, known in ipairs(entries) do
         if known.id == entry.id then
@@ -29,8 +29,8 @@ function book.take(entry)
         end
     end
     entries[#entries + 1] = entry
-    -- Messages of two workers may come in any order. By its time, and by its id where times are the
-    -- same, every worker puts an entry in the same place.
+    -- Messages of different workers arrive in any order. Sorting by time and then by ID gives all
+    -- workers the same order.
     table.sort(entries, function(a, b)
         if a.time ~= b.time then
             return a.time > b.time
@@ -43,7 +43,7 @@ function book.take(entry)
     pinion.keep.entries = entries
 end
 
--- Signs the book in all workers. Gives the entry.
+-- Adds an entry in all workers. Returns the entry.
 function book.sign(name, message)
     local entry = {
         id = pinion.codec.hex_encode(pinion.crypto.random(8)),
@@ -51,27 +51,29 @@ function book.sign(name, message)
         message = message,
         time = os.time(),
     }
-    -- This worker takes it at once, because the one who has signed will look at the book now. The
-    -- message comes back to it too, and is not taken twice.
+    -- This worker adds the entry immediately, because the visitor sees the book next. The message
+    -- comes to this worker as well; the ID prevents a second entry.
     book.take(entry)
     pinion.send("signed", entry)
     return entry
 end
 
--- How many characters a text of UTF-8 has: the bytes that begin one.
+-- Returns the number of characters of a text in UTF-8: it counts the bytes that begin one.
 local function length(text)
     local _, count = text:gsub("[^\128-\191]", "")
     return count
 end
 
--- A field of a form as text: lines end in one way, control characters and outer spaces go away.
+-- Returns a field of a form as text: with the same line endings, and without control characters and
+-- outer spaces.
 function book.clean(value)
     local text = type(value) == "string" and value or ""
     text = text:gsub("\r\n?", "\n"):gsub("[^%C\n]", "")
     return (text:gsub("^%s+", ""):gsub("%s+$", ""))
 end
 
--- What is wrong with an entry, by fields, in words for the one who has written it. Nil if nothing.
+-- Returns messages for the visitor about a wrong entry, by the names of the fields; nil if the
+-- entry is correct.
 function book.errors(name, message)
     local errors = {}
     if name == "" then

@@ -1,25 +1,27 @@
--- Against forged forms (CSRF): another site can make a browser send us a form, with our cookies. It
--- cannot read them, though, nor our pages. So each visitor gets a cookie with a random id, and each
--- form a token that only we can make for that id.
+-- Protection against forged forms (CSRF): another site can make a browser send a form to this site,
+-- with the cookies of this site, but it can read neither the cookies nor the pages. So each visitor
+-- gets a cookie with a random ID, and each form a token that only this site can make for that ID.
+-- (`pinion.session` has such tokens built in; this file shows how they work.)
 
 local token = {}
 
 local codec, crypto = pinion.codec, pinion.crypto
 
--- The same in all workers and after a reload, so that forms that are open in a browser stay good.
+-- The key is the same in all workers and after a reload, so that forms that are open in browsers
+-- stay valid.
 local secret = crypto.key("forms")
 
 local function signature(visitor, salt)
     return codec.hex_encode(crypto.hmac_sha256(secret, visitor .. ":" .. salt))
 end
 
--- The id in a Cookie field; nil if there is none.
+-- Returns the ID in a Cookie header; nil if there is none.
 local function visitor_of(cookies)
     local visitor = ("; " .. (cookies or "")):match("; visitor=(%x+)")
     return visitor and #visitor == 32 and visitor or nil
 end
 
--- A token for a form, and the Set-Cookie field for a visitor who comes for the first time.
+-- Returns a token for a form, and a Set-Cookie header for a new visitor.
 function token.make(cookies)
     local visitor, cookie = visitor_of(cookies), nil
     if not visitor then
@@ -27,14 +29,13 @@ function token.make(cookies)
         -- Add "; Secure" when the site is only served over HTTPS.
         cookie = "visitor=" .. visitor .. "; Path=/; HttpOnly; SameSite=Lax"
     end
-    -- With a fresh salt no two pages have the same token, so that nobody learns it from how well
-    -- pages compress.
+    -- The salt makes each token different, so that the length of a compressed page reveals nothing
+    -- about it.
     local salt = codec.hex_encode(crypto.random(16))
     return salt .. signature(visitor, salt), cookie
 end
 
--- Whether a form was made by us for this visitor. `equal` takes as long for a near miss as for a
--- wild guess.
+-- Returns whether a token was made for this visitor. `equal` compares in constant time.
 function token.is_good(text, cookies)
     local visitor = visitor_of(cookies)
     if not visitor or type(text) ~= "string" or #text ~= 96 then

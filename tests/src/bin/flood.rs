@@ -75,7 +75,7 @@ fn flood(
 }
 
 fn summary(ends: &[End]) -> Value {
-    let count = |is_it: fn(&End) -> bool| ends.iter().filter(|end| is_it(end)).count();
+    let count = |is_match: fn(&End) -> bool| ends.iter().filter(|end| is_match(end)).count();
     json!({
         "connections": ends.len(),
         "calm": count(|end| *end == End::Calm),

@@ -200,8 +200,8 @@ fn what_is_code_can_be_looked_at() {
         ("private", "/a.priv.html"),
         ("included", "/foot.html"),
     ] {
-        let is_it = |line: &&str| line.contains(kind) && line.ends_with(path);
-        assert!(list.lines().any(|line| is_it(&line)), "{path}: {list}");
+        let is_match = |line: &&str| line.contains(kind) && line.ends_with(path);
+        assert!(list.lines().any(|line| is_match(&line)), "{path}: {list}");
     }
     assert!(run(&["inspect", &text(&one)]).stdout.contains("5 files"));
     site.write("main.lua", "-- other");
@@ -339,8 +339,8 @@ fn a_change_is_taken_up_and_one_with_a_mistake_is_not() {
     assert_eq!(server.get("/hello").body, b"hello");
     let said = |text: &str| {
         let what = format!("/hello says {text:?} within {PATIENCE:?}");
-        let is_it = || (server.get("/hello").body == text.as_bytes()).then_some(());
-        wait_for(&what, is_it);
+        let is_match = || (server.get("/hello").body == text.as_bytes()).then_some(());
+        wait_for(&what, is_match);
     };
     site.write("main.lua", MAIN.replace("return \"hello\"", "return \"two\""));
     said("two");

@@ -95,7 +95,7 @@ impl Served {
     #[track_caller]
     fn endure_one(&self, what: &str, flood: &Flood, peer: &Peer) -> Vec<End> {
         let ends = Bystanders::beside(self, || flood.flood(peer, Leave::after(LONG)));
-        let count = |is_it: fn(&End) -> bool| ends.iter().filter(|end| is_it(end)).count();
+        let count = |is_match: fn(&End) -> bool| ends.iter().filter(|end| is_match(end)).count();
         let calm = count(|end| *end == End::Calm);
         let cut = count(|end| *end == End::Cut);
         let left = count(|end| *end == End::Left);

@@ -143,8 +143,8 @@ end)
 
 /// Repeats a request until its response has the wanted text.
 #[track_caller]
-fn until(server: &Server, target: &str, is_it: impl Fn(&str) -> bool) {
-    while !is_it(server.get(target).text()) {
+fn until(server: &Server, target: &str, is_match: impl Fn(&str) -> bool) {
+    while !is_match(server.get(target).text()) {
         thread::yield_now();
     }
 }
@@ -232,9 +232,9 @@ fn work_that_fails_behind_return_is_told_with_its_place() {
             let place = format!(
                 "/site.lua:{line}: in the function of {by} that starts at this line: bad argument"
             );
-            let is_it =
+            let is_match =
                 |told: &str| told.contains(&format!("lua: {by}: ")) && told.contains(&place);
-            server.wait_for_line(0, is_it);
+            server.wait_for_line(0, is_match);
         }
     });
 }

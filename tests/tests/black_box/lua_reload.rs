@@ -33,8 +33,8 @@ fn configured(folder: &Folder, sites: &[(&str, &str)]) -> Server {
 
 /// Repeats a request until its response has the wanted text.
 #[track_caller]
-fn until(server: &Server, target: &str, is_it: impl Fn(&str) -> bool) {
-    while !is_it(server.get(target).text()) {
+fn until(server: &Server, target: &str, is_match: impl Fn(&str) -> bool) {
+    while !is_match(server.get(target).text()) {
         thread::yield_now();
     }
 }

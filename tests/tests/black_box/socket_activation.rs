@@ -316,10 +316,10 @@ impl Activation {
             let table = fs::read_to_string(format!("{folder}/net/{table}")).ok()?;
             let rows = table.lines().map(|row| row.split_whitespace().collect::<Vec<_>>());
             // LISTEN, or bound; before that the socket is not in the table.
-            let is_it = |row: &Vec<&str>| {
+            let is_match = |row: &Vec<&str>| {
                 row.get(9) == Some(&&*inode) && ["0A", "07"].contains(row.get(3).unwrap_or(&""))
             };
-            rows.into_iter().any(|row| is_it(&row)).then_some(true)
+            rows.into_iter().any(|row| is_match(&row)).then_some(true)
         })
     }
 

@@ -210,8 +210,8 @@ fn daemons_end_with_their_program() {
         (lines.iter().filter(|(_, line)| line == "started").count() >= 3).then_some(())
     });
     wait_for("a line about a process that is left", || {
-        let is_it = |line: &String| line.contains("which a program has left");
-        server.lines().iter().any(is_it).then_some(())
+        let is_match = |line: &String| line.contains("which a program has left");
+        server.lines().iter().any(is_match).then_some(())
     });
     configure(&folder, "");
     assert_eq!(command(&folder, &["reload"]).code, Some(0));

@@ -90,10 +90,10 @@ fn play(served: &Served, config: &Arc<ClientConfig>, flight: usize, change: Chan
             tls.write_tls(&mut bytes).expect("memory takes bytes");
         }
         if !bytes.is_empty() {
-            let is_it = played.flights.len() == flight;
-            let sent = if is_it { changed(&bytes, change) } else { bytes.clone() };
+            let is_match = played.flights.len() == flight;
+            let sent = if is_match { changed(&bytes, change) } else { bytes.clone() };
             let _ended_meanwhile = stream.write_all(&sent);
-            if is_it && is_waited_for(&bytes, change) {
+            if is_match && is_waited_for(&bytes, change) {
                 let _ended_meanwhile = stream.shutdown(Shutdown::Write);
             }
             played.flights.push(bytes);

@@ -241,7 +241,8 @@ fn a_site_that_cannot_be_loaded_again_stays_and_the_others_go_on() {
         let last = "3 sites, 0 new, 0 removed; 1 site keeps its previous version";
         server.wait_for_line(said, |line| line.starts_with("reloaded ") && line.ends_with(last));
         let lines = server.lines();
-        let place = |is_it: &dyn Fn(&str) -> bool| lines[said..].iter().position(|l| is_it(l));
+        let place =
+            |is_match: &dyn Fn(&str) -> bool| lines[said..].iter().position(|l| is_match(l));
         assert!(place(&is_error) < place(&|line| line.ends_with(last)), "{lines:?}");
         wait_for("the new page", || (ask(&server, "a.test", "/").1 == "a2").then_some(()));
         assert_eq!(ask(&server, "x.a.test", "/").1, "b");

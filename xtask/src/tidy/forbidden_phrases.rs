@@ -2,6 +2,7 @@
 //! to read.
 
 use super::Rule;
+use super::comments::comments;
 use super::project::{File, Finding, PACKAGING, Project};
 use super::rust_source::positions;
 
@@ -31,12 +32,11 @@ const AVOIDED: &[(&str, &str)] = &[
 ];
 
 /// Looks at documents and pages, at the files of packages, at the strings of the crates, which are
-/// messages, and at all comments of Rust. A phrase may go on in the next line.
+/// messages, and at all comments. A phrase may go on in the next line.
 fn phrases(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, prose) in project.files.iter().flat_map(|file| {
-        let comments = file.rust.as_ref().map(|source| without_marks(&source.comments));
-        prose(file).into_iter().chain(comments).map(move |prose| (file, prose))
+        prose(file).into_iter().chain(comments(file)).map(move |prose| (file, prose))
     }) {
         let Folded { text, lines } = Folded::of(&prose);
         for (phrase, instead) in AVOIDED {
@@ -63,17 +63,6 @@ fn prose(file: &File) -> Option<String> {
         _ => file.path.starts_with(PACKAGING),
     };
     (is_read && !file.path.starts_with("bench/")).then(|| file.text.clone())
-}
-
-/// Blanks the slashes at the front of comments, so that a phrase is found across their lines.
-fn without_marks(comments: &str) -> String {
-    let line = |line: &str| {
-        let text = line.trim_start();
-        let marks = text.len() - text.trim_start_matches(['/', '!']).len();
-        let front = line.len() - text.len();
-        [&line[..front], &" ".repeat(marks), &text[marks..]].concat()
-    };
-    comments.split_inclusive('\n').map(line).collect()
 }
 
 /// Blanks the lines of Lua that are comments.
@@ -127,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_messages_and_comments_of_rust_count() {
+    fn documents_messages_and_comments_count() {
         let count = |path, text| phrases(&Project::of(&[(path, text)])).len();
         assert_eq!(count("README.md", "The server takes up\nit by itself.\n"), 2);
         assert_eq!(count("README.md", "Nobodys\n"), 0);
@@ -135,8 +124,9 @@ mod tests {
         assert_eq!(count("packaging/pinion.service", "# It is told.\n"), 1);
         assert_eq!(
             count("crates/lua/src/background_work.lua", "error('nobody')\n  -- nobody\n"),
-            1
+            2
         );
+        assert_eq!(count("crates/python/program/frames.py", "# It is\n# told.\n"), 1);
         assert_eq!(count("examples/guestbook/main.lua", "error('nobody')\n"), 0);
         assert_eq!(count("bench/runs/a.md", "nobody\n"), 0);
         let source = "/// The work\n/// beside it.\nfn f() { say(\"nobody\"); }\n";

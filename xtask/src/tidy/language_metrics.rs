@@ -2,6 +2,7 @@
 //! learn.
 
 use super::Rule;
+use super::comments::comments;
 use super::project::{Finding, Project};
 use super::rust_source::positions;
 use std::collections::BTreeMap;
@@ -28,14 +29,18 @@ const COMMON: [&str; 3] = ["Error", "State", "Kind"];
 impl Language {
     pub(super) fn of(project: &Project) -> Self {
         let mut language = Self::default();
-        let is_counted = |path: &str| path.starts_with("crates/") && path.contains("/src/");
+        let is_counted = |path: &str| {
+            path.starts_with("crates/")
+                && ["/src/", "/program/"].iter().any(|part| path.contains(part))
+        };
         for file in project.files.iter().filter(|file| is_counted(&file.path) && !file.is_test()) {
-            let Some(source) = &file.rust else { continue };
-            let words = source.comments.split(|c: char| !c.is_alphabetic() && c != '\'');
+            let comments = comments(file).unwrap_or_default();
+            let words = comments.split(|c: char| !c.is_alphabetic() && c != '\'');
             for word in words.filter(|word| !word.is_empty()) {
                 language.comment_words += 1;
                 language.whats += usize::from(word.eq_ignore_ascii_case("what"));
             }
+            let Some(source) = &file.rust else { continue };
             for keyword in ["struct", "enum", "trait"] {
                 for at in positions(&source.code, keyword).filter(|at| !source.is_test(*at)) {
                     let rest = source.code[at + keyword.len()..].trim_start();

@@ -2,6 +2,7 @@
 
 use super::Rule;
 use super::project::{File, Finding, Project};
+use super::rust_source::Source;
 
 const LINE_MAX_COLUMNS: usize = 100;
 /// Test modules do not count. A typical file has 150 to 350 lines; a longer one has several jobs.
@@ -61,7 +62,7 @@ fn files(project: &Project) -> Vec<Finding> {
 
 /// Returns the number of lines of a file without those of its test modules.
 fn lines(file: &File) -> usize {
-    let tests = file.rust.as_ref().map_or(0, |source| source.test_lines());
+    let tests = file.rust.as_ref().map_or(0, Source::test_lines);
     file.text.lines().count() - tests
 }
 

@@ -58,8 +58,8 @@ impl StoredContents {
     /// `state`.
     pub(crate) fn find(&self, body: Option<BodyRef>, state: &Digest) -> Option<ContentId> {
         let Some(body) = body else { return self.external.get(state).copied() };
-        let is_it = |content: &ContentId| self.body(*content) == Some(body);
-        self.by_body.find(self.hasher.hash_one(body), is_it).copied()
+        let is_match = |content: &ContentId| self.body(*content) == Some(body);
+        self.by_body.find(self.hasher.hash_one(body), is_match).copied()
     }
 
     /// Adds a new content, as it is. `state` stands for one that stayed outside.

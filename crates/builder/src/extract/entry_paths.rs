@@ -312,8 +312,8 @@ impl EntryReader<'_> {
         };
         let form = entry.representation(0);
         let Some(form) = form.filter(|_| is_page(&entry)) else { return Ok(Some(false)) };
-        let is_it = self.archive.body(&form)?.is_none_or(|body| body == content);
-        Ok(is_it.then_some(true))
+        let is_match = self.archive.body(&form)?.is_none_or(|body| body == content);
+        Ok(is_match.then_some(true))
     }
 
     /// Returns whether the entry is a name that a build gives a file automatically.

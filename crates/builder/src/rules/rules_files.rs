@@ -125,11 +125,11 @@ impl<'s> RulesCollector<'s> {
 
     /// Adds the text to the copy of the file at the root that the archive keeps.
     fn keep(&mut self, file: &Path, kind: RulesFile, text: &[u8]) {
-        let is_it = |key: &[u8]| {
+        let is_match = |key: &[u8]| {
             let (folder, name) = folder_and_name(key);
             folder == b"/" && rules_file(name) == Some(kind)
         };
-        let known = self.rules.files.keys().find(|key| is_it(key)).cloned();
+        let known = self.rules.files.keys().find(|key| is_match(key)).cloned();
         let key = known.unwrap_or_else(|| format!("/{}", kind.name()).into_bytes().into());
         let kept = self.rules.files.entry(key).or_default();
         let needs_break = kept.last().is_some_and(|&last| last != b'\n');

@@ -94,8 +94,8 @@ fn check_files(archive: &Archive<'_>, out: &Path, done: &Extracted) {
         let of_key = contents.iter().filter(|(key, _)| *key == [b"/", below].concat());
         let mut of_key = of_key.map(|(_, body)| body).peekable();
         // Fallback pages and rules have other keys.
-        let is_it = of_key.peek().is_none() || of_key.any(|body| *body == content);
-        assert!(is_it, "{}: not what the archive says", file.display());
+        let is_match = of_key.peek().is_none() || of_key.any(|body| *body == content);
+        assert!(is_match, "{}: not what the archive says", file.display());
     }
     assert_eq!(bytes, done.bytes, "{done:?}");
 }

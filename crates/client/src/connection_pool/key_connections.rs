@@ -47,18 +47,18 @@ impl<C, W> KeyConnections<C, W> {
     /// Takes the first matching request out of the queue.
     pub(super) fn take_waiter(
         &mut self,
-        is_it: impl Fn(&PoolWaiter<W>) -> bool,
+        is_match: impl Fn(&PoolWaiter<W>) -> bool,
     ) -> Option<PoolWaiter<W>> {
-        let position = self.waiters.iter().position(is_it)?;
+        let position = self.waiters.iter().position(is_match)?;
         self.waiters.remove(position)
     }
 
     /// Removes the first matching unused connection, and keeps the order of the others.
     pub(super) fn remove_idle(
         &mut self,
-        is_it: impl Fn(&IdleConnection<C>) -> bool,
+        is_match: impl Fn(&IdleConnection<C>) -> bool,
     ) -> Option<IdleConnection<C>> {
-        let position = self.idle.iter().position(is_it)?;
+        let position = self.idle.iter().position(is_match)?;
         Some(self.idle.remove(position))
     }
 }

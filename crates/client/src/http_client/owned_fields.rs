@@ -58,8 +58,8 @@ impl OwnedFields {
     /// Returns the value of the first line of a name, compared without case.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        let is_it = |field: &Field<'_>| field.name.eq_ignore_ascii_case(name.as_bytes());
-        self.iter().find(is_it).map(|field| field.value)
+        let is_match = |field: &Field<'_>| field.name.eq_ignore_ascii_case(name.as_bytes());
+        self.iter().find(is_match).map(|field| field.value)
     }
 
     /// Returns all field lines, each with its name, a colon, its value and a line feed. Neither

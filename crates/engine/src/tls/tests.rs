@@ -286,7 +286,7 @@ fn a_client_gets_the_certificate_of_the_host_it_names() {
     let got = |host: &str| {
         let connected = connect(&server, &client, host).map(|(client, _)| {
             let chain = client.peer_certificates().expect("a chain")[0].clone();
-            all.iter().position(|made| is_it(made, &chain))
+            all.iter().position(|made| is_match(made, &chain))
         });
         connected.ok().flatten()
     };
@@ -301,7 +301,7 @@ fn a_client_gets_the_certificate_of_the_host_it_names() {
     }
 }
 
-fn is_it(made: &Made, chain: &CertificateDer<'_>) -> bool {
+fn is_match(made: &Made, chain: &CertificateDer<'_>) -> bool {
     CertificateDer::from_pem_slice(made.cert.as_bytes()).expect("PEM") == *chain
 }
 
@@ -318,7 +318,7 @@ fn of_two_certificates_a_client_gets_the_one_it_can_check() {
         provider.signature_verification_algorithms.mapping = known.leak();
         let client = client(&[&ed, &p256], &[&TLS13], provider, None);
         let (client, _) = connect(&server, &client, "a.test").expect("a handshake");
-        is_it(&p256, &client.peer_certificates().expect("a chain")[0])
+        is_match(&p256, &client.peer_certificates().expect("a chain")[0])
     };
     assert!(!got(&[SignatureScheme::ED25519, SignatureScheme::ECDSA_NISTP256_SHA256]));
     assert!(got(&[SignatureScheme::ECDSA_NISTP256_SHA256]));

@@ -124,8 +124,8 @@ impl Tickets {
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>()?;
         let now = (self.now)();
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |ready: &&ReadyKey| ready.key.name == *name && ready.key.opens(now);
-        let ReadyKey { key, cipher } = keys.iter().find(is_it)?;
+        let is_match = |ready: &&ReadyKey| ready.key.name == *name && ready.key.opens(now);
+        let ReadyKey { key, cipher } = keys.iter().find(is_match)?;
         let mut sealed = sealed.to_vec();
         let nonce = Nonce::assume_unique_for_key(*nonce);
         let plain = cipher.open_in_place(nonce, Aad::from(key.name), &mut sealed).ok()?;

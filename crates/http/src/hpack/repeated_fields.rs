@@ -149,8 +149,8 @@ impl<T: EntryTable> Repeated<T> {
     /// Returns the position of a file, and whether it was asked for before.
     #[inline]
     fn file(&mut self, tag: &Tag, content_length: u64) -> (usize, bool) {
-        let is_it = |file: &File| file.tag == *tag && file.content_length == content_length;
-        if let Some(position) = self.files.iter().position(is_it) {
+        let is_match = |file: &File| file.tag == *tag && file.content_length == content_length;
+        if let Some(position) = self.files.iter().position(is_match) {
             return (position, true);
         }
         let position = self.next_file;

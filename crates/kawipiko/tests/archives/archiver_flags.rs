@@ -71,9 +71,9 @@ fn no_fields_for_caches() {
 fn answer(name: &str, path: &[u8]) -> Result<(String, String), RecordFault> {
     let file = made(name);
     let archive = Archive::open(&file).expect("an archive");
-    let is_it = |found: &Reference<'_>| found.kind == Kind::File && found.path == path;
+    let is_match = |found: &Reference<'_>| found.kind == Kind::File && found.path == path;
     let mut references = archive.references().map(|found| found.expect("sound"));
-    let reference = references.find(is_it).expect("the path");
+    let reference = references.find(is_match).expect("the path");
     let fields = archive.fields(&reference).map_err(|damage| damage.fault)?;
     let value = |name| {
         let field = fields.iter().find(|field| field.name == name).expect("a field");

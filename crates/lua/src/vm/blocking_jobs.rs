@@ -26,7 +26,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let (password, stored) = (password.as_bytes().to_vec(), stored.to_string_lossy());
         let bytes = password.len() + stored.len();
         BlockingJob::passwords(bytes, move || match verify_password(&password, &stored, &limits) {
-            Ok(is_it) => Ok(CopiedValue::Boolean(is_it)),
+            Ok(is_match) => Ok(CopiedValue::Boolean(is_match)),
             Err(error) => Err(error.to_string()),
         })
     };

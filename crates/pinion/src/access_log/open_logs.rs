@@ -123,8 +123,8 @@ impl OpenLogs {
 }
 
 impl State {
-    fn find(&self, is_it: impl Fn(&KnownLog) -> bool) -> Option<&KnownLog> {
-        self.known.iter().find(|log| is_it(log))
+    fn find(&self, is_match: impl Fn(&KnownLog) -> bool) -> Option<&KnownLog> {
+        self.known.iter().find(|log| is_match(log))
     }
 }
 

@@ -308,10 +308,10 @@ fn listener(section: &TableSection, flags: &Low) -> Low {
 /// Returns the file, line and column of the address of a listener, if it is written in the file.
 fn position(listen: &Listen, listeners: &[TableSection], path: &Path) -> Option<String> {
     let mut addresses = listeners.iter().filter_map(table_conflicts::address_of);
-    let is_it = |(key, address, _): &(&str, Address, TextPlace)| {
+    let is_match = |(key, address, _): &(&str, Address, TextPlace)| {
         *key == listen.kind.key() && *address == listen.address
     };
-    let (_, _, TextPlace { line, column }) = addresses.find(is_it)?;
+    let (_, _, TextPlace { line, column }) = addresses.find(is_match)?;
     Some(format!("{}:{line}:{column}", path.display()))
 }
 

@@ -97,8 +97,8 @@ impl RuleLines {
 
     /// Returns where a line of the `_headers` at the root is written.
     pub(super) fn place_of_field(&self, line: usize) -> FileLine {
-        let is_it = |key: &&Vec<u8>| key.starts_with(b"/_headers");
-        let key = self.texts.keys().find(is_it).cloned().unwrap_or_default();
+        let is_match = |key: &&Vec<u8>| key.starts_with(b"/_headers");
+        let key = self.texts.keys().find(is_match).cloned().unwrap_or_default();
         self.place(Path::new(OsStr::from_bytes(key.get(1..).unwrap_or_default())), line)
     }
 

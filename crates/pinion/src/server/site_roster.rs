@@ -132,8 +132,8 @@ impl Published {
         let mut next = Some(Arc::new(next));
         self.change(|roster| {
             let sites = roster.sites.iter().map(|(known, generation)| {
-                let is_it = *known == id;
-                let taken = next.take_if(|_| is_it);
+                let is_match = *known == id;
+                let taken = next.take_if(|_| is_match);
                 (*known, taken.unwrap_or_else(|| Arc::clone(generation)))
             });
             Roster { hosts: Arc::clone(&roster.hosts), sites: sites.collect() }

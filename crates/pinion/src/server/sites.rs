@@ -278,12 +278,12 @@ impl Sites {
         let mut is_free = vec![true; self.sites.len()];
         let mut arranged = Vec::new();
         for site in planned {
-            let is_it = |known: &ActiveSite| {
+            let is_match = |known: &ActiveSite| {
                 known.source == site.source && known.settings.loads_like(&site.settings)
             };
             let mut known = self.sites.iter().zip(&mut is_free);
             let kept = known
-                .position(|(known, is_free)| is_it(known) && std::mem::replace(is_free, false));
+                .position(|(known, is_free)| is_match(known) && std::mem::replace(is_free, false));
             arranged.push(match kept {
                 Some(at) => Next::Kept(at, site.settings.into()),
                 None => {

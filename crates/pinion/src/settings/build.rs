@@ -110,8 +110,8 @@ impl BuildSettings {
     }
 }
 
-/// Returns the flags that [`BuildSettings`] is made of: those that `pinion build` and `pinion serve`
-/// share.
+/// Returns the flags that [`BuildSettings`] is made of: those that `pinion build` and `pinion
+/// serve` share.
 pub(crate) fn content_flags() -> impl Iterator<Item = &'static str> {
     let rows = directives::of(Verb::Build).filter(|row| row.verbs.contains(&Verb::Serve));
     rows.map(|row| row.name)

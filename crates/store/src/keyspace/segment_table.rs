@@ -98,16 +98,20 @@ impl<T> SegmentTable<T> {
         self.directory[prefix(position(hash), self.depth)] as usize
     }
 
-    /// Returns the entry with this hash for which `is_it` holds.
-    pub(crate) fn find(&self, hash: u64, is_it: impl FnMut(&T) -> bool) -> Option<&T> {
-        self.segments[self.segment_index(hash)].table.find(hash, is_it)
+    /// Returns the entry with this hash for which `is_match` holds.
+    pub(crate) fn find(&self, hash: u64, is_match: impl FnMut(&T) -> bool) -> Option<&T> {
+        self.segments[self.segment_index(hash)].table.find(hash, is_match)
     }
 
-    /// Returns the location of the entry with this hash for which `is_it` holds. The location is
+    /// Returns the location of the entry with this hash for which `is_match` holds. The location is
     /// valid until the next insertion or removal.
-    pub(crate) fn locate(&self, hash: u64, is_it: impl FnMut(&T) -> bool) -> Option<EntryLocation> {
+    pub(crate) fn locate(
+        &self,
+        hash: u64,
+        is_match: impl FnMut(&T) -> bool,
+    ) -> Option<EntryLocation> {
         let segment = self.segment_index(hash);
-        let bucket = self.segments[segment].table.find_bucket_index(hash, is_it)?;
+        let bucket = self.segments[segment].table.find_bucket_index(hash, is_match)?;
         Some(EntryLocation { segment, bucket })
     }
 
@@ -136,15 +140,15 @@ impl<T> SegmentTable<T> {
         self.segments[index].table.insert_unique(hash, entry, hash_of).into_mut()
     }
 
-    /// Removes the entry with this hash for which `is_it` holds.
+    /// Removes the entry with this hash for which `is_match` holds.
     pub(crate) fn remove(
         &mut self,
         hash: u64,
-        is_it: impl FnMut(&T) -> bool,
+        is_match: impl FnMut(&T) -> bool,
         hash_of: impl Fn(&T) -> u64,
     ) -> Option<T> {
         let index = self.segment_index(hash);
-        let entry = self.segments[index].table.find_entry(hash, is_it).ok()?;
+        let entry = self.segments[index].table.find_entry(hash, is_match).ok()?;
         let (removed, _) = entry.remove();
         self.len -= 1;
         self.shrink(index, position(hash), &hash_of);

@@ -104,7 +104,7 @@ impl<'a> SlotNames<'a> {
 
     /// Returns whether a variable may hold the global of its name, as in `local config = config`.
     fn copies_global(&self, variable: &Named<'_>) -> bool {
-        let is_it = |read: &Named<'_>| read.name == variable.name && read.flat == variable.flat;
-        self.globals.iter().any(is_it)
+        let is_match = |read: &Named<'_>| read.name == variable.name && read.flat == variable.flat;
+        self.globals.iter().any(is_match)
     }
 }

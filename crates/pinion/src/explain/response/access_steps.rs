@@ -112,11 +112,11 @@ impl ExplanationDraft<'_> {
     /// Explains the origin of the headers that rules add.
     pub(super) fn name_added(&mut self) {
         for field in self.added.iter() {
-            let is_it = |name: &str, value: &str| {
+            let is_match = |name: &str, value: &str| {
                 name.as_bytes().eq_ignore_ascii_case(field.name) && value.as_bytes() == field.value
             };
             let headers = self.explanation.headers.iter_mut();
-            for header in headers.filter(|header| is_it(&header.name, &header.value)) {
+            for header in headers.filter(|header| is_match(&header.name, &header.value)) {
                 header.source = HeaderSource::Flag;
                 "[[site.access]]".clone_into(&mut header.reason);
                 header.lines.clear();

@@ -69,12 +69,12 @@ impl PhpPools {
             PhpUser::of(settings)?.check_access(settings).map_err(Failure::usage)?;
             // Sites with equal settings share one, so that a site that is kept at a reload keeps
             // its pool, whichever other sites are removed.
-            let is_it = |pool: &&Arc<PhpPool>| pool.settings == *settings;
-            if let Some(pool) = next.pools.iter().find(is_it) {
+            let is_match = |pool: &&Arc<PhpPool>| pool.settings == *settings;
+            if let Some(pool) = next.pools.iter().find(is_match) {
                 site.settings.mount_php(pool.mount.clone())?;
                 continue;
             }
-            let pool = match self.pools.iter().find(is_it) {
+            let pool = match self.pools.iter().find(is_match) {
                 Some(pool) => Arc::clone(pool),
                 None => Arc::new(next.pool(settings, programs)?),
             };

@@ -35,10 +35,10 @@ impl PythonApps {
             site.settings.mounts.python().map(move |mount| (mount, is_watched))
         });
         for (mount, is_watched) in mounts {
-            let is_it = |app: &&Arc<RunningApp>| {
+            let is_match = |app: &&Arc<RunningApp>| {
                 app.settings == mount.settings && app.is_watched() == is_watched
             };
-            let known = self.apps.iter().chain(&next.apps).find(is_it).cloned();
+            let known = self.apps.iter().chain(&next.apps).find(is_match).cloned();
             let app = match known {
                 Some(app) => app,
                 None => Arc::new(RunningApp::new(&mount.settings, is_watched, &self.files)?),

@@ -60,8 +60,8 @@ impl TableMembers {
 
     /// Removes a member. Returns whether it existed.
     pub(super) fn remove(&mut self, member: &[u8], hasher: KeyHasher) -> bool {
-        let is_it = |other: &MemberText| *other.0 == *member;
-        let removed = self.table.remove(hasher.hash(member), is_it, Self::hash_of(hasher));
+        let is_match = |other: &MemberText| *other.0 == *member;
+        let removed = self.table.remove(hasher.hash(member), is_match, Self::hash_of(hasher));
         self.member_bytes -= removed.as_ref().map_or(0, |member| allocated_bytes(member.0.len()));
         removed.is_some()
     }

@@ -57,8 +57,8 @@ impl IndexedSortedSet {
 
     /// Returns the number of a member.
     fn find(&self, bytes: &[u8]) -> Option<u32> {
-        let is_it = |&number: &u32| *self.members.get(number).bytes == *bytes;
-        self.table.find(self.hasher.hash(bytes), is_it).copied()
+        let is_match = |&number: &u32| *self.members.get(number).bytes == *bytes;
+        self.table.find(self.hasher.hash(bytes), is_match).copied()
     }
 
     fn hash_of(&self, number: u32) -> u64 {
