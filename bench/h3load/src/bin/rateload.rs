@@ -1,6 +1,6 @@
-//! Load over HTTP/1.1, plain or with TLS, at a fixed rate, whatever the server does (an open loop):
-//! each request has a due time from which its latency counts, so a stalled server does not get
-//! fewer requests. The counts are printed as one line of JSON; times are microseconds.
+//! Load over HTTP/1.1, plain or with TLS, or over RESP (the protocol of Redis), at a fixed rate,
+//! whatever the server does (an open loop): each request has a due time from which its latency
+//! counts, so a stalled server does not get fewer requests. The counts are printed as one line of JSON; times are microseconds.
 //!
 //! The requests are all the same, and so are the lengths of the responses. The connections take
 //! turns, so that requests are due at even distances. One thread sends and receives without ever
@@ -25,7 +25,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use tally::Tally;
 
 const USAGE: &str = "\
-usage: pinion-rateload [OPTIONS] http[s]://ADDRESS:PORT/PATH
+usage: pinion-rateload [OPTIONS] http[s]://ADDRESS:PORT/PATH | redis://ADDRESS:PORT/KEY
   -c N            connections [10]
   -d SECONDS      how long requests are sent [2]
   --rps N         requests of a connection in a second [100]";
@@ -47,9 +47,66 @@ struct Options {
     seconds: f64,
     /// Requests of a connection in a second.
     rate: f64,
-    is_encrypted: bool,
+    protocol: Protocol,
     server: SocketAddr,
-    path: String,
+    /// The path of a resource, or the name of a key.
+    target: String,
+}
+
+/// The protocol of the requests.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Protocol {
+    Http,
+    Https,
+    /// `GET` of a string, in RESP2.
+    Redis,
+}
+
+impl Protocol {
+    fn of_scheme(scheme: &str) -> Option<Self> {
+        match scheme {
+            "http" => Some(Self::Http),
+            "https" => Some(Self::Https),
+            "redis" => Some(Self::Redis),
+            _ => None,
+        }
+    }
+
+    fn request(self, server: SocketAddr, target: &str) -> Vec<u8> {
+        let text = match self {
+            Self::Http | Self::Https => {
+                format!("GET /{target} HTTP/1.1\r\nHost: {server}\r\n\r\n")
+            }
+            Self::Redis => format!("*2\r\n$3\r\nGET\r\n${}\r\n{target}\r\n", target.len()),
+        };
+        text.into_bytes()
+    }
+
+    /// Returns the length of a response, once its head is complete.
+    ///
+    /// # Errors
+    /// Fails for a head without a length.
+    fn response_length(self, response: &[u8]) -> Result<Option<usize>> {
+        let head_end: &[u8] = if self == Self::Redis { b"\r\n" } else { b"\r\n\r\n" };
+        let end = response.windows(head_end.len()).position(|bytes| bytes == head_end);
+        let Some(end) = end else { return Ok(None) };
+        let head = String::from_utf8_lossy(&response[..end]).to_ascii_lowercase();
+        let content_bytes = match self {
+            // A string is followed by a line end, which does not count.
+            Self::Redis => head.strip_prefix('$').map(|length| (length, head_end.len())),
+            Self::Http | Self::Https => {
+                let field = head.split_once("\r\ncontent-length:");
+                field.and_then(|(_, rest)| rest.lines().next()).map(|length| (length.trim(), 0))
+            }
+        };
+        let (length, end_bytes) = content_bytes.context("a response without a length")?;
+        let length: usize = length.parse().context("the length of a response is no number")?;
+        Ok(Some(end + head_end.len() + length + end_bytes))
+    }
+
+    fn is_success(self, response: &[u8]) -> bool {
+        self == Self::Redis || response.starts_with(b"HTTP/1.1 200 ")
+    }
 }
 
 fn main() -> Result<()> {
@@ -80,16 +137,11 @@ impl Options {
         }
         let url = url.context(USAGE)?;
         let (scheme, rest) = url.split_once("://").with_context(|| format!("{url}\n{USAGE}"))?;
-        let is_encrypted = match scheme {
-            "http" => false,
-            "https" => true,
-            _ => bail!("{url}\n{USAGE}"),
-        };
-        let (server, path) = rest.split_once('/').with_context(|| format!("{url}\n{USAGE}"))?;
+        let protocol = Protocol::of_scheme(scheme).with_context(|| format!("{url}\n{USAGE}"))?;
+        let (server, target) = rest.split_once('/').with_context(|| format!("{url}\n{USAGE}"))?;
         let server = server.parse().with_context(|| format!("{url}\n{USAGE}"))?;
-        let path = format!("/{path}");
-        let connections = connections.ceil() as usize;
-        Ok(Self { connections, seconds, rate, is_encrypted, server, path })
+        let (connections, target) = (connections.ceil() as usize, target.to_owned());
+        Ok(Self { connections, seconds, rate, protocol, server, target })
     }
 }
 
@@ -143,10 +195,11 @@ struct Connection {
 impl Connection {
     /// Opens a connection and gets one response, whose length it returns as well.
     fn open(
-        server: SocketAddr,
+        options: &Options,
         config: Option<&Arc<ClientConfig>>,
         request: &[u8],
     ) -> Result<(Self, usize)> {
+        let Options { protocol, server, .. } = *options;
         let mut transport = Transport::connect(server, config)?;
         transport.socket().set_read_timeout(Some(FIRST_RESPONSE))?;
         ensure!(transport.write(request)? == request.len(), "the request is too long");
@@ -156,9 +209,9 @@ impl Connection {
             let count = transport.read(&mut bytes)?;
             ensure!(count > 0, "{server} has closed the connection");
             response.extend_from_slice(&bytes[..count]);
-            length = response_length(&response)?;
+            length = protocol.response_length(&response)?;
         }
-        ensure!(response.starts_with(b"HTTP/1.1 200 "), "the status of a response is not 200");
+        ensure!(protocol.is_success(&response), "the status of a response is not 200");
         ensure!(length == Some(response.len()), "a response is longer than it says");
         transport.socket().set_nonblocking(true)?;
         let (due, unsent) = (VecDeque::new(), Vec::new());
@@ -210,29 +263,15 @@ impl Connection {
     }
 }
 
-/// Returns the length of a response, once its head is complete.
-///
-/// # Errors
-/// Fails for a head without a `Content-Length`.
-fn response_length(response: &[u8]) -> Result<Option<usize>> {
-    let Some(end) = response.windows(4).position(|bytes| bytes == b"\r\n\r\n") else {
-        return Ok(None);
-    };
-    let head = String::from_utf8_lossy(&response[..end]).to_ascii_lowercase();
-    let length = head.split_once("\r\ncontent-length:").and_then(|(_, rest)| rest.lines().next());
-    let length = length.context("a response without Content-Length")?.trim();
-    Ok(Some(end + 4 + length.parse::<usize>().context("a Content-Length that is no number")?))
-}
-
 /// Sends all requests; returns the counts, and the time that it took.
 fn run(options: &Options) -> Result<(Tally, Duration)> {
-    let Options { server, connections: number, .. } = *options;
-    let request = format!("GET {} HTTP/1.1\r\nHost: {server}\r\n\r\n", options.path).into_bytes();
-    let config = options.is_encrypted.then(|| crypto::config(b"http/1.1")).transpose()?;
+    let Options { protocol, server, connections: number, .. } = *options;
+    let request = protocol.request(server, &options.target);
+    let config = (protocol == Protocol::Https).then(|| crypto::config(b"http/1.1")).transpose()?;
     let config = config.map(Arc::new);
     let (mut connections, mut response_bytes) = (Vec::new(), 0);
     for _ in 0..number {
-        let (connection, bytes) = Connection::open(server, config.as_ref(), &request)?;
+        let (connection, bytes) = Connection::open(options, config.as_ref(), &request)?;
         ensure!(connections.is_empty() || bytes == response_bytes, "responses differ in length");
         response_bytes = bytes;
         connections.push(connection);
@@ -276,20 +315,27 @@ mod tests {
             connections: 3,
             seconds: 4.0,
             rate: 2.5,
-            is_encrypted: true,
+            protocol: Protocol::Https,
             server: "127.0.0.1:7".parse().unwrap(),
-            path: "/a/b".to_owned(),
+            target: "a/b".to_owned(),
         };
         assert_eq!(options, expected);
-        assert!(!parse("http://127.0.0.1:7/").unwrap().is_encrypted);
+        assert_eq!(parse("http://127.0.0.1:7/").unwrap().protocol, Protocol::Http);
+        assert_eq!(parse("redis://127.0.0.1:7/key").unwrap().protocol, Protocol::Redis);
     }
 
     #[test]
     fn a_response_ends_after_its_content() {
         let response = b"HTTP/1.1 200 OK\r\nServer: a\r\nContent-Length: 2\r\n\r\nhi";
-        assert_eq!(response_length(response).unwrap(), Some(response.len()));
-        assert_eq!(response_length(&response[..40]).unwrap(), None);
-        assert!(response_length(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+        let length = |response| Protocol::Http.response_length(response);
+        assert_eq!(length(response).unwrap(), Some(response.len()));
+        assert_eq!(length(&response[..40]).unwrap(), None);
+        assert!(length(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+        let length = |response| Protocol::Redis.response_length(response);
+        assert_eq!(length(b"$2\r\nhi\r\n").unwrap(), Some(8));
+        assert_eq!(length(b"$2\r").unwrap(), None);
+        assert!(length(b"$-1\r\n").is_err() && length(b"-ERR\r\n").is_err());
+        assert_eq!(Protocol::Redis.request(([127, 0, 0, 1], 7).into(), "ab").len(), 22);
     }
 
     #[test]

@@ -245,7 +245,7 @@ impl Workshop {
         self.pinion.with_file_name("pinion-h3load")
     }
 
-    /// Returns the path of the client of HTTP/1.1 at a fixed rate.
+    /// Returns the path of the client of HTTP/1.1 and RESP at a fixed rate.
     pub(crate) fn rateload(&self) -> PathBuf {
         self.pinion.with_file_name("pinion-rateload")
     }

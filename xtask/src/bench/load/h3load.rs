@@ -1,5 +1,5 @@
-//! The load generators of `bench/h3load`: HTTP/3, of which those of distributions know nothing, and
-//! HTTP/1.1 at a fixed rate.
+//! The load generators of `bench/h3load`: HTTP/3, which those of distributions do not support, and
+//! HTTP/1.1 and RESP at a fixed rate.
 
 use super::cpu_time;
 use super::load_generators::Measured;
@@ -27,7 +27,7 @@ pub(crate) struct Load {
 pub(crate) fn run(load: &Load) -> Result<Measured> {
     let mut command = measured_server::on_core(CLIENT_CORE, &load.program);
     command.args(["-c", &load.connections.to_string(), "-d", &load.seconds.to_string()]);
-    // The generator for HTTP/1.1 does not have this option.
+    // The generator for a fixed rate does not have this option.
     if load.streams > 1 {
         command.args(["-m", &load.streams.to_string()]);
     }

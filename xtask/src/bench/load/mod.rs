@@ -17,7 +17,7 @@
 //! | `response_check` | the check that a server sends the response that is measured |
 //! | `load_generators` | the programs that create the load, and their measurements |
 //! | `wrk`, `h2load`, `h3load`, `oha` | loads with each of these programs |
-//! | `open_loop`, `fixed_rate` | requests at a fixed rate; their cost and latency |
+//! | `fixed_rate` | the cost and latency of requests at a fixed rate |
 //! | `lua_scenarios`, `lua_fetch` | scripts; their requests to other servers |
 //! | `access_checks` | checks of access |
 //! | `tls_scenarios`, `tls_handshakes` | the cost of TLS and HTTP/2, and of handshakes |
@@ -50,7 +50,6 @@ mod lua_scenarios;
 mod measure;
 pub(super) mod measured_server;
 mod oha;
-mod open_loop;
 mod persistent_connection_memory;
 pub(super) mod proxied_event_streams;
 mod proxy;

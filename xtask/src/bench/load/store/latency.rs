@@ -4,14 +4,16 @@ use super::StoreServer;
 use super::commands::{self, CONNECTIONS};
 use crate::bench::figure_table::{self, Figure};
 use crate::bench::load::compared_servers::Workshop;
-use crate::bench::load::open_loop::{self, OpenLoop};
+use crate::bench::load::h3load::{self, Load};
+use crate::bench::load::load_generators::Measured;
 use crate::bench::statistics::Spread;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
 const ROUNDS: usize = 5;
-const SECONDS: f64 = 4.0;
+/// The duration of each load.
+const SECONDS: u32 = 4;
 /// Commands that are sent to find the maximum load of a server.
 const COMMANDS: u32 = 200_000;
 
@@ -29,16 +31,21 @@ pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
         servers.push((server, started));
     }
     let rate = (slowest / 2.0).floor();
-    let mut request = Vec::new();
-    super::add_command(&mut request, &[b"GET", b"key:000000000007"]);
     let mut all: Vec<Vec<_>> = servers.iter().map(|_| Vec::new()).collect();
     for round in 0..=turns {
         for ((server, started), latencies) in servers.iter().zip(&mut all) {
-            let connections = CONNECTIONS as usize;
-            let address = started.address();
-            let load = OpenLoop { address, request: &request, connections, rate, seconds: SECONDS };
-            let measured = open_loop::run(&load).with_context(|| server.name())?;
-            eprintln!("  {} at {rate} commands/s: p99 {:.0} µs", server.name(), measured.p99);
+            let measured = h3load::run(&Load {
+                program: shop.rateload(),
+                connections: CONNECTIONS,
+                streams: 1,
+                seconds: SECONDS,
+                url: format!("redis://{}/key:000000000007", started.address()),
+                body_bytes: None,
+                rate: Some(rate / f64::from(CONNECTIONS)),
+            });
+            let measured = measured.with_context(|| server.name())?;
+            ensure!(measured.timeouts == 0, "{}: responses are missing", server.name());
+            eprintln!("  {} at {rate} commands/s: p99 {} µs", server.name(), measured.p99);
             // The first round warms up.
             if round > 0 {
                 latencies.push(measured);
@@ -48,25 +55,26 @@ pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let mut table = String::from("| Server | p50, µs | p99, µs | p99.9, µs |\n|---|---|---|---|\n");
     let mut data = Map::new();
     for ((server, _), latencies) in servers.iter().zip(&all) {
-        let of = |figure: fn(&open_loop::Latencies) -> f64| {
-            Spread::of(latencies.iter().map(figure)).context("at least one round")
+        let of = |figure: fn(&Measured) -> u64| {
+            let figures = latencies.iter().map(|measured| figure(measured) as f64);
+            Spread::of(figures).context("at least one round")
         };
         let (p50, p99, p999) = (of(|it| it.p50)?, of(|it| it.p99)?, of(|it| it.p999)?);
         let (name, shown) = (server.name(), [p50.shown(0), p99.shown(0), p999.shown(0)]);
         table += &format!("| {name} | {} |\n", shown.join(" | "));
         let rounds = latencies.iter().map(|it| {
-            let open_loop::Latencies { requests, p50, p99, p999 } = it;
+            let Measured { requests, p50, p99, p999, .. } = it;
             json!({"requests": requests, "p50": p50, "p99": p99, "p999": p999})
         });
         data.insert(name.to_owned(), rounds.collect());
     }
     let best = |round: usize| {
         let peers = servers.iter().zip(&all).filter(|((server, _), _)| server.is_peer());
-        peers.map(|(_, latencies)| latencies[round].p99).fold(f64::MAX, f64::min)
+        peers.map(|(_, latencies)| latencies[round].p99).min().unwrap_or(u64::MAX) as f64
     };
     let mut figures = Vec::new();
     for ((server, _), latencies) in servers.iter().zip(&all).filter(|((it, _), _)| !it.is_peer()) {
-        let over = latencies.iter().enumerate().map(|(round, it)| it.p99 / best(round));
+        let over = latencies.iter().enumerate().map(|(round, it)| it.p99 as f64 / best(round));
         let over = Spread::of(over).context("at least one round")?;
         let name = format!("{}: p99 over the better peer", server.name());
         figures.push(Figure::spread(name, &over).at_most(1.0));
