@@ -335,7 +335,8 @@ mod tests {
         assert_eq!(length(b"$2\r\nhi\r\n").unwrap(), Some(8));
         assert_eq!(length(b"$2\r").unwrap(), None);
         assert!(length(b"$-1\r\n").is_err() && length(b"-ERR\r\n").is_err());
-        assert_eq!(Protocol::Redis.request(([127, 0, 0, 1], 7).into(), "ab").len(), 22);
+        let command = Protocol::Redis.request(([127, 0, 0, 1], 7).into(), "ab");
+        assert_eq!(command, b"*2\r\n$3\r\nGET\r\n$2\r\nab\r\n");
     }
 
     #[test]
