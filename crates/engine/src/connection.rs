@@ -438,19 +438,24 @@ mod tests {
         let (settings, mut pool) = (WorkerSettings::default(), Pool::new(1 << 20));
         let head_timeout_ms = settings.head_ms;
         for (receiving, left_ms) in [(true, head_timeout_ms - 30), (false, head_timeout_ms)] {
-            let mut conn = Connection { link: TransportLink::new(true), ..Connection::empty(0) };
-            assert!(conn.link.input.keep(&mut pool, b"half"));
-            let begin = |conn: &mut Connection, kind, after_ms| {
-                conn.start_deadline(kind, (1 << 40) + after_ms, &settings);
-                conn.link.next_deadline_ms() - (1 << 40) - after_ms
+            let mut connection =
+                Connection { link: TransportLink::new(true), ..Connection::empty(0) };
+            assert!(connection.link.input.keep(&mut pool, b"half"));
+            let begin = |connection: &mut Connection, kind, after_ms| {
+                connection.start_deadline(kind, (1 << 40) + after_ms, &settings);
+                connection.link.next_deadline_ms() - (1 << 40) - after_ms
             };
-            assert_eq!(begin(&mut conn, DeadlineKind::Head, 0), head_timeout_ms);
-            conn.link.receiving = receiving;
-            begin(&mut conn, DeadlineKind::Send, 10);
-            conn.link.sent(1);
-            conn.link.receiving = true;
-            assert_eq!(begin(&mut conn, DeadlineKind::Head, 30), left_ms, "receiving: {receiving}");
-            std::mem::take(&mut conn.link.input).give_back(&mut pool);
+            assert_eq!(begin(&mut connection, DeadlineKind::Head, 0), head_timeout_ms);
+            connection.link.receiving = receiving;
+            begin(&mut connection, DeadlineKind::Send, 10);
+            connection.link.sent(1);
+            connection.link.receiving = true;
+            assert_eq!(
+                begin(&mut connection, DeadlineKind::Head, 30),
+                left_ms,
+                "receiving: {receiving}"
+            );
+            std::mem::take(&mut connection.link.input).give_back(&mut pool);
         }
     }
 
@@ -458,19 +463,23 @@ mod tests {
     #[test]
     fn without_a_deadline_of_the_connection_only_that_of_the_application_expires() {
         const APP_DEADLINE_MS: u64 = 1 << 50;
-        let mut conn = Connection::empty(0);
-        let begin = |conn: &mut Connection, kind| {
-            conn.start_deadline(kind, 1 << 40, &WorkerSettings::default())
+        let mut connection = Connection::empty(0);
+        let begin = |connection: &mut Connection, kind| {
+            connection.start_deadline(kind, 1 << 40, &WorkerSettings::default())
         };
-        conn.link.app_deadline_ms = APP_DEADLINE_MS;
-        begin(&mut conn, DeadlineKind::Nothing);
-        assert_eq!(conn.link.next_deadline_ms(), APP_DEADLINE_MS);
-        begin(&mut conn, DeadlineKind::Body);
-        assert!(conn.link.next_deadline_ms() < APP_DEADLINE_MS);
-        conn.link.received();
-        assert_eq!(conn.link.next_deadline_ms(), APP_DEADLINE_MS, "after content was received");
-        begin(&mut conn, DeadlineKind::Send);
-        conn.link.sent(1);
-        assert_eq!(conn.link.next_deadline_ms(), APP_DEADLINE_MS, "after output was sent");
+        connection.link.app_deadline_ms = APP_DEADLINE_MS;
+        begin(&mut connection, DeadlineKind::Nothing);
+        assert_eq!(connection.link.next_deadline_ms(), APP_DEADLINE_MS);
+        begin(&mut connection, DeadlineKind::Body);
+        assert!(connection.link.next_deadline_ms() < APP_DEADLINE_MS);
+        connection.link.received();
+        assert_eq!(
+            connection.link.next_deadline_ms(),
+            APP_DEADLINE_MS,
+            "after content was received"
+        );
+        begin(&mut connection, DeadlineKind::Send);
+        connection.link.sent(1);
+        assert_eq!(connection.link.next_deadline_ms(), APP_DEADLINE_MS, "after output was sent");
     }
 }

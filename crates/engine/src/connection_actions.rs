@@ -109,11 +109,11 @@ impl Connections<'_> {
         if !core.connections.is(slot, address.generation) {
             return None;
         }
-        let conn = core.connections.get(slot);
-        if !conn.has_single_open_exchange() || conn.protocol.byte_stream().is_none() {
+        let connection = core.connections.get(slot);
+        if !connection.has_single_open_exchange() || connection.protocol.byte_stream().is_none() {
             return None;
         }
-        if conn.last_exchange_number() != address.exchange {
+        if connection.last_exchange_number() != address.exchange {
             return None;
         }
         core.mark_dirty(slot);
@@ -155,9 +155,9 @@ impl Connections<'_> {
         if !core.connections.is(slot, address.generation) {
             return None;
         }
-        let conn = core.connections.get(slot);
-        let is_last_begun = conn.exchanges_begun == address.exchange;
-        let (carrier, is_open) = match &mut conn.protocol {
+        let connection = core.connections.get(slot);
+        let is_last_begun = connection.exchanges_begun == address.exchange;
+        let (carrier, is_open) = match &mut connection.protocol {
             Protocol::Multiplexed(multiplexed) => {
                 let stream = multiplexed.stream(address.exchange)?;
                 (Carrier::Stream(address.exchange), stream.state.stage.is_open())
@@ -215,9 +215,9 @@ impl WorkerCore {
             return Err(ConnectError::TooMany);
         }
         let slot = self.connections.open(true, ConnectionDirection::Outgoing, peer);
-        let conn = self.connections.get(slot);
-        conn.count_exchange();
-        conn.protocol = Protocol::Connecting(Box::new(connecting));
+        let connection = self.connections.get(slot);
+        connection.count_exchange();
+        connection.protocol = Protocol::Connecting(Box::new(connecting));
         self.to_connect.push(slot);
         Ok(self.address(slot))
     }

@@ -52,14 +52,14 @@ impl ConnectionTable {
             self.slots.push(Connection::empty(self.origin));
             (self.slots.len() - 1) as Slot
         });
-        let conn = &mut self.slots[slot as usize];
-        *conn = Connection {
+        let connection = &mut self.slots[slot as usize];
+        *connection = Connection {
             direction,
             peer,
             in_use: true,
             link: TransportLink::new(receiving),
             protocol: Protocol::Handshake,
-            ..Connection::empty(conn.generation + 1)
+            ..Connection::empty(connection.generation + 1)
         };
         self.in_use_count += 1;
         slot
@@ -67,10 +67,12 @@ impl ConnectionTable {
 
     /// Gives a slot back for reuse. Its buffers must have been taken out before.
     pub(crate) fn release(&mut self, slot: Slot) {
-        let conn = &mut self.slots[slot as usize];
-        assert!(conn.in_use, "a slot is released once");
-        debug_assert!(conn.link.input.held_bytes() == 0 && conn.link.output == NO_OUTPUT);
-        conn.in_use = false;
+        let connection = &mut self.slots[slot as usize];
+        assert!(connection.in_use, "a slot is released once");
+        debug_assert!(
+            connection.link.input.held_bytes() == 0 && connection.link.output == NO_OUTPUT
+        );
+        connection.in_use = false;
         self.in_use_count -= 1;
         self.free.push(slot);
     }
@@ -85,7 +87,7 @@ impl ConnectionTable {
     pub(crate) fn is(&self, slot: Slot, generation: u64) -> bool {
         self.slots
             .get(slot as usize)
-            .is_some_and(|conn| conn.in_use && conn.generation == generation)
+            .is_some_and(|connection| connection.in_use && connection.generation == generation)
     }
 
     /// Returns how many connections there are.
@@ -97,7 +99,7 @@ impl ConnectionTable {
     /// Returns the first slot in use from `from` on.
     pub(crate) fn next_in_use(&self, from: Slot) -> Option<Slot> {
         let rest = self.slots.get(from as usize..)?;
-        rest.iter().position(|conn| conn.in_use).map(|at| from + at as Slot)
+        rest.iter().position(|connection| connection.in_use).map(|at| from + at as Slot)
     }
 }
 

@@ -40,13 +40,13 @@ impl<B: Backend, A: App> Worker<B, A> {
         let mut from = 0;
         while let Some(slot) = self.core.connections.next_in_use(from) {
             from = slot + 1;
-            let conn = self.core.connections.get(slot);
-            if let Some(open) = conn.protocol.http1().and_then(Http1::exchange) {
+            let connection = self.core.connections.get(slot);
+            if let Some(open) = connection.protocol.http1().and_then(Http1::exchange) {
                 open.keep_alive = false;
             }
             // A client in a handshake gets GOAWAY after that, and has come in time.
-            let is_new = conn.http3().is_some_and(|http3| http3.quic.is_handshaking());
-            if !is_new && !conn.is_closing() && conn.protocol.multiplexed().is_some() {
+            let is_new = connection.http3().is_some_and(|http3| http3.quic.is_handshaking());
+            if !is_new && !connection.is_closing() && connection.protocol.multiplexed().is_some() {
                 self.core.go_away(slot);
                 self.settle(slot);
             }
@@ -61,13 +61,13 @@ impl<B: Backend, A: App> Worker<B, A> {
         let mut from = 0;
         while let Some(slot) = self.core.connections.next_in_use(from) {
             from = slot + 1;
-            let conn = self.core.connections.get(slot);
-            if conn.is_closing() {
+            let connection = self.core.connections.get(slot);
+            if connection.is_closing() {
                 continue;
             }
-            if conn.protocol.multiplexed().is_some() {
+            if connection.protocol.multiplexed().is_some() {
                 multiplexed_requests::tell_stopping(&mut self.app, &mut self.core, slot);
-            } else if conn.has_single_open_exchange() {
+            } else if connection.has_single_open_exchange() {
                 self.notify(slot, Notice::Stopping);
             } else {
                 continue;
@@ -150,8 +150,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         let mut from = 0;
         while let Some(slot) = self.core.connections.next_in_use(from) {
             from = slot + 1;
-            let conn = self.core.connections.get(slot);
-            if conn.http3().is_some_and(|http3| http3.is_closed() == closed) {
+            let connection = self.core.connections.get(slot);
+            if connection.http3().is_some_and(|http3| http3.is_closed() == closed) {
                 act(self, slot);
             }
         }
@@ -165,14 +165,14 @@ impl<B: Backend, A: App> Worker<B, A> {
         while let Some(slot) = self.core.connections.next_in_use(from) {
             from = slot + 1;
             let is_sent = self.core.queued_bytes(slot) == 0;
-            let conn = self.core.connections.get(slot);
-            if !all && conn.exchanges_begun == 0 {
+            let connection = self.core.connections.get(slot);
+            if !all && connection.exchanges_begun == 0 {
                 continue;
             }
-            let nothing_kept = conn.link.input.is_empty();
+            let nothing_kept = connection.link.input.is_empty();
             let is_idle_quic =
-                conn.http3().is_some_and(|http3| !http3.is_closed() && http3.is_idle());
-            match &mut conn.protocol {
+                connection.http3().is_some_and(|http3| !http3.is_closed() && http3.is_idle());
+            match &mut connection.protocol {
                 Protocol::Multiplexed(Multiplexed::Http3(_)) if is_idle_quic => {
                     self.cut(slot, Gone::Stopping);
                 }
@@ -205,7 +205,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
                 Protocol::Linger(linger) if linger.remaining == Remaining::Content => {
                     linger.remaining = Remaining::UselessInput;
-                    conn.link.received();
+                    connection.link.received();
                     self.core.set_deadline(slot);
                 }
                 _ => {}

@@ -3,6 +3,7 @@
 
 pub(crate) mod byte_streams;
 pub(crate) mod connection_end;
+pub(crate) mod connection_output;
 pub(crate) mod exchange_end_events;
 pub(crate) mod http1;
 pub(crate) mod http2;
@@ -10,7 +11,6 @@ pub(crate) mod http3;
 mod input;
 pub(crate) mod multiplexed_requests;
 pub(crate) mod outgoing_connections;
-pub(crate) mod output;
 pub(crate) mod protocol_detection;
 mod proxy_header;
 mod timeouts;
@@ -24,9 +24,9 @@ use crate::tls_io;
 use crate::transport_link::TransportLink;
 use crate::worker::Worker;
 
+use connection_output::Flush;
 use input::drive_kept_input;
 pub(crate) use input::take_in;
-use output::Flush;
 
 impl<B: Backend, A: App> Worker<B, A> {
     #[inline]
@@ -62,15 +62,15 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// is over.
     #[inline]
     pub(crate) fn settle(&mut self, slot: Slot) {
-        let conn = self.core.connections.get(slot);
-        if conn.is_closing() {
+        let connection = self.core.connections.get(slot);
+        if connection.is_closing() {
             // It waits only for the kernel, or for QUIC.
             return;
         }
-        if conn.http3().is_some() {
+        if connection.http3().is_some() {
             return self.drive_quic(slot);
         }
-        if let Protocol::Connecting(connecting) = &conn.protocol
+        if let Protocol::Connecting(connecting) = &connection.protocol
             && connecting.step != ConnectStep::Handshake
         {
             return self.settle_connecting(slot);
@@ -121,12 +121,12 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Turns receiving on or off: it is on while input can be used or kept.
     #[inline]
     fn update_receiving(&mut self, slot: Slot) {
-        let conn = self.core.connections.get(slot);
-        let TransportLink { peer_ended, blocked, .. } = conn.link;
-        let stuck = blocked.is_some() && !conn.link.input.is_empty();
-        let on = conn.takes_input() && !peer_ended && !stuck;
-        if on != conn.link.receiving {
-            conn.link.receiving = on;
+        let connection = self.core.connections.get(slot);
+        let TransportLink { peer_ended, blocked, .. } = connection.link;
+        let stuck = blocked.is_some() && !connection.link.input.is_empty();
+        let on = connection.takes_input() && !peer_ended && !stuck;
+        if on != connection.link.receiving {
+            connection.link.receiving = on;
             self.backend.receive(slot, on);
         }
     }

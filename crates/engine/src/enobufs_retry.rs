@@ -37,9 +37,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         let mut from = 0;
         while let Some(slot) = self.core.connections.next_in_use(from) {
             from = slot + 1;
-            let conn = self.core.connections.get(slot);
-            if conn.link.blocked == Some(Blocked::NoMemory) {
-                conn.link.blocked = None;
+            let connection = self.core.connections.get(slot);
+            if connection.link.blocked == Some(Blocked::NoMemory) {
+                connection.link.blocked = None;
                 self.settle(slot);
             }
         }

@@ -101,8 +101,8 @@ impl Exchange<'_> {
     /// Returns the address at the other end of the socket: the client's, or that of the proxy whose
     /// PROXY protocol header carried the client's; `None` on a Unix socket.
     pub fn socket_peer(&mut self) -> Option<SocketAddr> {
-        let conn = self.core.connections.get(self.slot);
-        conn.proxy_peer.as_deref().copied().unwrap_or(conn.peer)
+        let connection = self.core.connections.get(self.slot);
+        connection.proxy_peer.as_deref().copied().unwrap_or(connection.peer)
     }
 
     /// Returns whether the connection is encrypted.

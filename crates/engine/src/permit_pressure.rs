@@ -133,12 +133,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         let (mut leaving, mut next) = (0, 0);
         while let Some(slot) = self.core.connections.next_in_use(next) {
             next = slot + 1;
-            let conn = self.core.connections.get(slot);
-            if conn.is_closing() {
+            let connection = self.core.connections.get(slot);
+            if connection.is_closing() {
                 leaving += 1;
                 continue;
             }
-            let client = conn.peer.map(ClientKey::of);
+            let client = connection.peer.map(ClientKey::of);
             let stalled_ms = self.core.stalled_ms(slot);
             let used = self.use_of(slot, stalled_ms);
             holdings.push(Holding { client, used, stalled_ms, slot, rank: 0 });
@@ -173,10 +173,10 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     fn use_of(&mut self, slot: Slot, stalled_ms: u64) -> Use {
         let queued_bytes = self.core.queued_bytes(slot);
-        let conn = self.core.connections.get(slot);
+        let connection = self.core.connections.get(slot);
         let has_stalled = stalled_ms >= RELIEF_STALL_MS;
-        match conn.link.deadline.kind() {
-            DeadlineKind::Idle if conn.exchanges_begun > 0 && queued_bytes == 0 => Use::Idle,
+        match connection.link.deadline.kind() {
+            DeadlineKind::Idle if connection.exchanges_begun > 0 && queued_bytes == 0 => Use::Idle,
             DeadlineKind::Idle | DeadlineKind::Handshake | DeadlineKind::Head => {
                 if has_stalled {
                     Use::Silent
@@ -185,7 +185,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
             }
             // All its requests have their responses.
-            DeadlineKind::Discard if conn.http3().is_some() => Use::Idle,
+            DeadlineKind::Discard if connection.http3().is_some() => Use::Idle,
             DeadlineKind::Body
             | DeadlineKind::Discard
             | DeadlineKind::Send
@@ -198,7 +198,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             DeadlineKind::Last if has_stalled => Use::Silent,
             // A client that reads has its response by then.
-            DeadlineKind::Linger => match conn.lingered_ms(self.core.now.monotonic_ms) {
+            DeadlineKind::Linger => match connection.lingered_ms(self.core.now.monotonic_ms) {
                 RELIEF_STALL_MS.. => Use::Lingering,
                 _ => Use::Fresh,
             },

@@ -118,9 +118,9 @@ impl<'c> Response<'c> {
     #[inline(always)]
     pub(crate) fn of(core: &'c mut WorkerCore, slot: Slot, carrier: Carrier) -> Option<Self> {
         let WorkerCore { connections, buffers, tails, settings, .. } = core;
-        let conn = connections.get(slot);
-        let (listener, exchanges_begun) = (conn.listener(), conn.exchanges_begun);
-        let Connection { link, protocol, .. } = conn;
+        let connection = connections.get(slot);
+        let (listener, exchanges_begun) = (connection.listener(), connection.exchanges_begun);
+        let Connection { link, protocol, .. } = connection;
         let carried = match (protocol, carrier) {
             (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => {
                 ExchangeCarrier::Http1(open)

@@ -12,7 +12,7 @@ use crate::backend::{Backend, Sending, Slot};
 use crate::connection::Protocol;
 use crate::connection_direction::ConnectionDirection;
 use crate::driver::connection_end::notify_gone;
-use crate::driver::output::Flush;
+use crate::driver::connection_output::Flush;
 use crate::driver::{self, http1, outgoing_connections, protocol_detection};
 use crate::end_reason::Gone;
 use crate::enobufs_retry::is_shortage;
@@ -46,16 +46,16 @@ pub(crate) fn received<A: App>(
             Brought::Begun(inside) => protocol_detection::begin(app, core, slot, Some(inside)),
             Brought::Content(opened) => driver::take_in(app, core, slot, opened),
         }
-        let conn = core.connections.get(slot);
-        !matches!(conn.protocol, Protocol::Linger(_)) && conn.link.cut.is_none()
+        let connection = core.connections.get(slot);
+        !matches!(connection.protocol, Protocol::Linger(_)) && connection.link.cut.is_none()
     });
     core.opening = buffer;
     match taken {
         Ok(0) => {}
         Ok(unread_bytes) => core.drop_input(slot, unread_bytes),
         Err(_) => {
-            let conn = core.connections.get(slot);
-            if let Protocol::Connecting(connecting) = &mut conn.protocol {
+            let connection = core.connections.get(slot);
+            if let Protocol::Connecting(connecting) = &mut connection.protocol {
                 connecting.failure = session.failure().cloned().map(Box::new);
             }
             end_with_alert(app, core, slot);
@@ -75,11 +75,11 @@ fn session<A: App>(
     input: &[u8],
 ) -> Option<Box<TlsSession>> {
     const HANDSHAKE: u8 = 22;
-    let conn = core.connections.get(slot);
-    if let Some(session) = conn.link.tls.take() {
+    let connection = core.connections.get(slot);
+    if let Some(session) = connection.link.tls.take() {
         return Some(session);
     }
-    let config = core.settings.listeners[usize::from(conn.listener())].tls.as_ref();
+    let config = core.settings.listeners[usize::from(connection.listener())].tls.as_ref();
     match input.first() {
         Some(&HANDSHAKE) => {
             let session = config.and_then(|config| TlsSession::accept(config, input));
@@ -156,44 +156,44 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Self { backend, core, .. } = self;
         let WorkerCore { connections, external, sealing, buffers, .. } = core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
-        let conn = connections.get(slot);
+        let connection = connections.get(slot);
         loop {
             if session.has_records() {
                 if *turn_bytes >= TURN_BYTES {
                     backend.await_writable(slot);
-                    conn.link.block(backend, slot);
+                    connection.link.block(backend, slot);
                     return Flush::Waits;
                 }
                 match session.send(|parts| backend.send_now(slot, parts)) {
                     Sending::Done(bytes) => {
-                        conn.link.sent(bytes);
+                        connection.link.sent(bytes);
                         *turn_bytes += bytes;
                     }
                     Sending::Failed(error) if is_shortage(error) => {
-                        conn.link.block(backend, slot);
+                        connection.link.block(backend, slot);
                         core.await_memory(slot);
                         return Flush::Waits;
                     }
                     Sending::Failed(error) => return Flush::Broken(why_failed(error)),
                     Sending::Blocked | Sending::Pending => {
-                        conn.link.block(backend, slot);
+                        connection.link.block(backend, slot);
                         return Flush::Waits;
                     }
                 }
                 continue;
             }
             pool.release(session.emptied(sealing));
-            if let Protocol::Connecting(_) = conn.protocol {
+            if let Protocol::Connecting(_) = connection.protocol {
                 // Output of the application waits for the end of the handshake.
                 return Flush::Waits;
             }
-            if let Some(output) = outputs.get(conn.link.output) {
+            if let Some(output) = outputs.get(connection.link.output) {
                 match seal(session, output, mappings, external, sealing) {
                     None => return Flush::Broken(Gone::Broken),
                     Some(0) => {
                         output.clear(pool, mappings);
-                        outputs.free(&mut conn.link.output);
-                        conn.link.owes_sent = true;
+                        outputs.free(&mut connection.link.output);
+                        connection.link.owes_sent = true;
                     }
                     Some(bytes) => {
                         output.advance(bytes, pool, mappings);
@@ -202,7 +202,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     }
                 }
             }
-            if !conn.ends_after_queued_output() || !session.close() {
+            if !connection.ends_after_queued_output() || !session.close() {
                 return Flush::Empty;
             }
         }

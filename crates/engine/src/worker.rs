@@ -425,16 +425,18 @@ impl<B: Backend, A: App> Worker<B, A> {
             let _nobody_waits_for_it = self.take_datagram(to, message);
             return;
         }
-        let conn = self.core.connections.get(slot);
-        if conn.is_closing() {
+        let connection = self.core.connections.get(slot);
+        if connection.is_closing() {
             return;
         }
-        if conn.protocol.multiplexed().is_some() {
+        if connection.protocol.multiplexed().is_some() {
             let Self { app, core, .. } = self;
             multiplexed_requests::notify(app, core, slot, to.exchange, Notice::Posted(message));
             return self.settle(slot);
         }
-        if !conn.has_single_open_exchange() || conn.last_exchange_number() != to.exchange {
+        if !connection.has_single_open_exchange()
+            || connection.last_exchange_number() != to.exchange
+        {
             return;
         }
         self.notify(slot, Notice::Posted(message));

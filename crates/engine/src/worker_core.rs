@@ -138,8 +138,8 @@ impl WorkerCore {
     }
 
     pub(crate) fn address(&mut self, slot: Slot) -> Address {
-        let conn = self.connections.get(slot);
-        let (generation, exchange) = (conn.generation, conn.last_exchange_number());
+        let connection = self.connections.get(slot);
+        let (generation, exchange) = (connection.generation, connection.last_exchange_number());
         Address { worker: self.worker, slot, generation, exchange }
     }
 
@@ -224,11 +224,11 @@ impl WorkerCore {
     pub(crate) fn held_bytes(&mut self, slot: Slot) -> usize {
         let Self { connections, buffers, .. } = self;
         let Buffers { outputs, encoders, .. } = buffers;
-        let conn = connections.get(slot);
-        let link = &conn.link;
+        let connection = connections.get(slot);
+        let link = &connection.link;
         let output_bytes = outputs.get(link.output).map_or(0, |output| output.held_bytes());
         let sealed_bytes = link.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
-        let protocol_bytes = match &mut conn.protocol {
+        let protocol_bytes = match &mut connection.protocol {
             Protocol::Http1(Http1::Exchange(open)) => encoders.bytes(open.state.encoder),
             Protocol::Multiplexed(many) => many.held_bytes(outputs, encoders),
             _ => 0,
@@ -253,19 +253,21 @@ impl WorkerCore {
     /// `remaining` is the input that the peer may still send.
     pub(crate) fn end(&mut self, slot: Slot, remaining: Remaining) {
         let Self { connections, buffers, ending, .. } = self;
-        let conn = connections.get(slot);
+        let connection = connections.get(slot);
         let remaining = match remaining {
             // A server that we have connected to gets no further message, and needs no time to read
             // it.
-            _ if conn.link.peer_ended || conn.direction == ConnectionDirection::Outgoing => {
+            _ if connection.link.peer_ended
+                || connection.direction == ConnectionDirection::Outgoing =>
+            {
                 Remaining::Nothing
             }
             Remaining::Content if *ending != WorkerEnding::No => Remaining::UselessInput,
             remaining => remaining,
         };
-        let linger = Linger::new(remaining, conn.protocol.http2().is_some());
-        conn.link.app_deadline_ms = 0;
-        let before = std::mem::replace(&mut conn.protocol, Protocol::Linger(linger));
+        let linger = Linger::new(remaining, connection.protocol.http2().is_some());
+        connection.link.app_deadline_ms = 0;
+        let before = std::mem::replace(&mut connection.protocol, Protocol::Linger(linger));
         before.give_back(buffers);
     }
 
@@ -282,11 +284,11 @@ impl WorkerCore {
     /// Closes the protocol of a connection, and gives its resources back.
     pub(crate) fn close_protocol(&mut self, slot: Slot) {
         let Self { connections, buffers, lingering, .. } = self;
-        let conn = connections.get(slot);
-        if conn.is_dropping_input() {
+        let connection = connections.get(slot);
+        if connection.is_dropping_input() {
             lingering.end();
         }
-        std::mem::replace(&mut conn.protocol, Protocol::Closing).give_back(buffers);
+        std::mem::replace(&mut connection.protocol, Protocol::Closing).give_back(buffers);
     }
 
     /// Counts further input of a lingering peer; too much of it ends the connection. A client that
@@ -296,26 +298,29 @@ impl WorkerCore {
             return;
         }
         self.consumed_content_bytes += bytes;
-        let conn = self.connections.get(slot);
-        let Protocol::Linger(linger) = &mut conn.protocol else {
+        let connection = self.connections.get(slot);
+        let Protocol::Linger(linger) = &mut connection.protocol else {
             unreachable!("input is dropped by a connection that lingers")
         };
-        if linger.remaining == Remaining::Nothing && linger.is_sending() && !conn.link.peer_ended {
+        if linger.remaining == Remaining::Nothing
+            && linger.is_sending()
+            && !connection.link.peer_ended
+        {
             linger.remaining = Remaining::UselessInput;
         }
         if !linger.drops(bytes) {
-            conn.link.cut.get_or_insert(Gone::Peer);
+            connection.link.cut.get_or_insert(Gone::Peer);
         } else if linger.remaining == Remaining::Content {
-            conn.link.received();
+            connection.link.received();
         }
     }
 
     /// Cuts the connection; the application gets the reason, if it has something open there.
     #[cold]
     pub(crate) fn give_up(&mut self, slot: Slot, why: Gone) {
-        let conn = self.connections.get(slot);
-        conn.link.cut = Some(why);
-        if let Some(open) = conn.protocol.http1().and_then(Http1::exchange) {
+        let connection = self.connections.get(slot);
+        connection.link.cut = Some(why);
+        if let Some(open) = connection.protocol.http1().and_then(Http1::exchange) {
             open.state.stage.give_up();
         }
     }
@@ -326,16 +331,16 @@ impl WorkerCore {
     /// gains no time, and neither does one whose handler is woken for other reasons.
     #[inline]
     pub(crate) fn set_deadline(&mut self, slot: Slot) {
-        let conn = self.connections.get(slot);
-        let kind = conn.deadline_kind();
-        let is_new = conn.start_deadline(kind, self.now.monotonic_ms, &self.settings);
-        if !is_new && conn.link.app_deadline_ms == 0 {
+        let connection = self.connections.get(slot);
+        let kind = connection.deadline_kind();
+        let is_new = connection.start_deadline(kind, self.now.monotonic_ms, &self.settings);
+        if !is_new && connection.link.app_deadline_ms == 0 {
             return;
         }
-        if is_new && let Some(progress) = conn.http3().map(|http3| http3.progress(kind)) {
-            conn.link.progress = progress;
+        if is_new && let Some(progress) = connection.http3().map(|http3| http3.progress(kind)) {
+            connection.link.progress = progress;
         }
-        match conn.link.next_deadline_ms() {
+        match connection.link.next_deadline_ms() {
             u64::MAX => self.wheel.cancel(slot),
             deadline_ms => self.wheel.arm(slot, deadline_ms),
         }

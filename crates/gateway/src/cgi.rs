@@ -13,7 +13,7 @@
 //! |---|---|
 //! | [`cgi_scripts`] | the scripts of a mount, and their limits |
 //! | [`cgi_failure`] | why a request has no response, and the status for that |
-//! | [`script_search`] | which script responds to a path |
+//! | `script_search` | which script responds to a path |
 //! | `script_variables` | the environment of a script |
 //! | `script_queue` | how many scripts run, and which requests wait |
 //! | `running_scripts` | the scripts that run, also without a client |
@@ -28,7 +28,7 @@ mod running_scripts;
 mod script_output;
 mod script_queue;
 mod script_request;
-pub mod script_search;
+mod script_search;
 mod script_variables;
 
 use std::fmt;
@@ -59,6 +59,7 @@ use running_scripts::{RunningScripts, ScriptTurn};
 pub use script_output::OutputError;
 use script_queue::QueueEntry;
 use script_request::{RequestStage, ScriptEnd, ScriptRequest};
+pub use script_search::located_script;
 use script_search::script_target;
 use script_variables::script_variables;
 

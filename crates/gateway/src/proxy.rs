@@ -47,7 +47,7 @@ use crate::upstream_group::UpstreamGroup;
 use crate::websocket_handshake::WebSocketHandshake;
 use crate::x_sendfile::FileResponse;
 use discarded_responses::DiscardedResponses;
-use forwarded_request::Forwarding;
+use forwarded_request::ForwardedExchange;
 use health_checks::HealthChecks;
 pub use open_counts::ProxyHoldings;
 pub use stored_upload::UploadQuotas;
@@ -60,7 +60,7 @@ pub struct Proxy {
     client: HttpClient,
     /// The name of this server in `Via`.
     pseudonym: Arc<str>,
-    exchanges: AddressMap<Forwarding>,
+    exchanges: AddressMap<ForwardedExchange>,
     /// The exchange of each request to an upstream server.
     requests: FxHashMap<RequestId, Address>,
     tunnels: Tunnels,
@@ -209,7 +209,7 @@ impl Proxy {
         } else {
             self.requests.insert(id, address);
         }
-        let forwarding = Forwarding {
+        let forwarding = ForwardedExchange {
             id,
             attempts,
             upload,

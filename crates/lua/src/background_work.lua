@@ -103,7 +103,7 @@ local function schedule(name, when, work, options)
     end
 end
 
--- Runs `work` every so many seconds, in one of the workers or in each.
+-- Runs `work` at the times of a schedule, in one of the workers or in each.
 function pinion.every(seconds, work, options)
     if type(seconds) ~= "number" then
         bad_argument(1, "pinion.every", "number", seconds, 2)

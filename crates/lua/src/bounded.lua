@@ -1,5 +1,5 @@
--- Library functions of Lua in which no hook would run for an unbounded time, with bounds. The chunk
--- gets whether they are those of Lua 5.4.
+-- Library functions of Lua that could run for any time without a hook, with limits. The chunk gets
+-- whether they are those of Lua 5.4.
 
 local is_lua54 = ...
 
@@ -26,8 +26,8 @@ local function check_index(index, length, name)
 end
 
 if not is_lua54 then
-    -- LuaJIT moves all elements from the end of the list to the index, however far that is, and has
-    -- integers of 32 bits.
+    -- LuaJIT makes one step for each index from the end of the list down to this one, even far below
+    -- 1, and has integers of 32 bits.
     function table.insert(list, ...)
         if select("#", ...) == 2 then
             check_index(tonumber((...)), 2 ^ 31 - 1, "insert")

@@ -9,7 +9,7 @@ local type, select, min = type, select, math.min
 local lua_concat, lua_format, lua_load = table.concat, string.format, load
 local lua_lower, lua_reverse, lua_upper = string.lower, string.reverse, string.upper
 
--- Strings of at most so many bytes cost less than charging for them.
+-- Up to this length, in bytes, a string costs less than the call that charges for it.
 local LONG_BYTES = 16384
 
 -- The most elements of a list that one call concatenates: some milliseconds if all are numbers.
@@ -79,7 +79,8 @@ function string.upper(text)
     return lua_upper(text)
 end
 
--- The result is a few bytes for each value, or the request reaches its memory limit.
+-- The arguments are charged. A result that is much longer than they are reaches the memory limit of
+-- the request.
 function string.format(format, ...)
     local one, two, three, four = ...
     charge_for(format)

@@ -1,7 +1,8 @@
 -- Waiting in coroutines: a function that waits yields to the host, through all coroutines of the
--- script that it runs in. The chunk gets the functions of the host. It replaces the functions of
--- the library `coroutine`, and returns the function that waits, the check of the running request,
--- and the function that makes a coroutine close its variables.
+-- script that it runs in. The chunk gets the functions of the host. It replaces
+-- `coroutine.resume` and `coroutine.wrap`, in Lua 5.4 also `create` and `close`. It returns the
+-- function that waits, the check of the running request, and the function that makes a coroutine
+-- close its variables.
 
 local host = ...
 

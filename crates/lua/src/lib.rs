@@ -60,11 +60,12 @@
 //! | [`source_names`] | the names of the site's files in errors |
 //! | `missing_function_hints` | hints about functions that only other versions of Lua have |
 //!
-//! The part of the runtime that is written in Lua has all functions that can wait. `prelude.lua`
-//! runs the handlers of requests and loads the other files: `coroutines.lua`, `routes.lua`,
+//! All functions that can wait are written in Lua. `prelude.lua` runs the handlers of requests and
+//! calls the chunks of the other files, which Rust loads: `coroutines.lua`, `routes.lua`,
 //! `responses.lua`, `request_content.lua`, `background_work.lua`, `subscriptions.lua`, `files.lua`,
 //! `fetch.lua`, `process.lua`, `store.lua` and `session.lua`. `pages/*.lua` hold the functions that
-//! pages may call.
+//! pages may call, `bounded.lua`, `charged.lua` and `depth.lua` the library functions of Lua with
+//! limits, `pattern/library.lua` those of patterns, and `require.lua` is `require`.
 #![deny(unsafe_code)]
 
 // Brings LuaJIT, whose functions mlua calls.

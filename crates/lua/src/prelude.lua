@@ -60,7 +60,7 @@ local function return_or_raise(name, ok, ...)
     error(host_error_text((...), name), 2)
 end
 
--- Strings of at most so many bytes cost less than charging for them.
+-- Up to this length, in bytes, a string costs less than the call that charges for it.
 local LONG_BYTES = 16384
 
 local function charge_for(text)
@@ -275,8 +275,8 @@ local function request_loop(id, route, more, name)
 end
 
 -- Wraps the function of a background task. An error in a tail call of that function then has the
--- position of the wrapper, which the host replaces by that of the function; handlers have
--- `request_loop` for this.
+-- position of the wrapper, which the host replaces by that of the function. For handlers `handle`
+-- has this effect.
 local function background_task(work)
     return function(...)
         -- A call of an expression leaves no name in the traceback.

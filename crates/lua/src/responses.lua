@@ -36,8 +36,8 @@ local function check_head_is_open(response, call)
     end
 end
 
--- Returns all pieces as one string, after a number that the host removes; the host documents the
--- reason.
+-- Returns all pieces as one string, after a number that the host removes; `STAMPS` in the host
+-- has the reason.
 local serial = 0
 local function stamped_content(response)
     serial = (serial + 1) % STAMPS

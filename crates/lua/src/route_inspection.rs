@@ -55,7 +55,7 @@ impl Routes {
         match router.find(head.method_token, path) {
             FoundRoute::Route(found) => RouteFound::Handler {
                 pattern: router.pattern(found.route).map(str::to_owned),
-                place: self.0.handler_place(HandlerId::Route(found.route)),
+                place: self.0.handler_position(HandlerId::Route(found.route)),
             },
             FoundRoute::Methods(methods) => RouteFound::Methods(methods),
             FoundRoute::Nothing => RouteFound::Nothing,
@@ -68,7 +68,7 @@ impl Routes {
         if !self.0.has(Handler::NotFound) {
             return RouteFound::Nothing;
         }
-        let place = self.0.handler_place(HandlerId::Special(Handler::NotFound));
+        let place = self.0.handler_position(HandlerId::Special(Handler::NotFound));
         RouteFound::Handler { pattern: None, place }
     }
 }

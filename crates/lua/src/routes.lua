@@ -1,6 +1,6 @@
 -- Routes, groups and middleware. The chunk gets the functions of the host and the table `pinion`,
--- to which it adds the functions that register handlers. It returns the handlers and the function
--- that wraps the handler of a page.
+-- to which it adds the functions that register handlers. It returns the handlers, the set of
+-- routes with middleware, and the function that wraps the handler of a page in middleware.
 
 local host, pinion = ...
 

@@ -14,8 +14,8 @@ local store_forget, store_is_current, store_record, store_recorded =
 local store_begin, store_call, store_pack, store_reply =
     host.store_begin, host.store_call, host.store_pack, host.store_reply
 
--- Returns the reply of a command, or raises its error at the line of the script. Waits if another
--- worker executes the command, as a job.
+-- Returns the reply of a command, or raises its error at the line of the script. Waits if the
+-- command may take long: another thread executes it as a job.
 local function await_reply(value, why, job)
     if job then
         why = store_begin(job, isyieldable())

@@ -20,7 +20,7 @@ function pinion.ending()
     return host.ending()
 end
 
--- Returns true after so many seconds; nil and the reason as soon as the server stops or the script
+-- Waits, and returns true after `seconds`; nil and the reason as soon as the server stops or the script
 -- is replaced.
 function pinion.wait(seconds)
     check_seconds(seconds, "pinion.wait")
@@ -54,7 +54,7 @@ function pinion.subscribe(channel)
 end
 
 -- Waits for the next message. Returns it, and the number of messages that were lost before it; nil
--- and the reason after so many seconds, or when the server stops or the script is replaced.
+-- and the reason after `seconds`, or when the server stops or the script is replaced.
 function subscription_methods.wait(subscription, seconds)
     check_object(subscription, Subscription, "subscription:wait(seconds)", 2)
     check_seconds(seconds, "subscription:wait")

@@ -332,10 +332,10 @@ impl Vm {
     }
 
     /// Returns `FILE:LINE` where a handler begins; `None` for one that no script has written.
-    pub(crate) fn handler_place(&self, begun: HandlerId) -> Option<String> {
+    pub(crate) fn handler_position(&self, begun: HandlerId) -> Option<String> {
         let handlers = self.host.handlers.borrow();
         let origin = handlers.get(&begun)?.first()?.clone();
-        Some(origin.explained(&self.sources).place())
+        Some(origin.explained(&self.sources).source_position())
     }
 
     /// Returns whether the script has registered this handler.

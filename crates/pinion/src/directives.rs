@@ -4,7 +4,7 @@
 //!
 //! Rows stand in one file for each side of the program: [`command_flags`] (how an archive is looked
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`server_limits`]
-//! (the most that its clients may use), [`server_header`] (how it names itself), [`lua`] (how its
+//! (connections, timeouts, memory and space for uploads), [`server_header`] (how it names itself), [`lua`] (how its
 //! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has), [`proxy`]
 //! and [`mount`] (which paths other servers respond to), `cgi` (CGI scripts that flags name), `php`
 //! (PHP that the server starts), [`access`] (who may request what) and [`supervised_program`]

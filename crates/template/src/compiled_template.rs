@@ -7,9 +7,9 @@ use crate::lua::Parser;
 use crate::lua_emitter;
 use crate::source_pieces::PieceKind;
 
-/// The values and functions that the server lends to the code of a page, by name: fields of the
+/// The values and functions that the server provides to the code of a page, by name: fields of the
 /// first argument of the page function. Each page declares those that it uses.
-pub const LENT: [&str; 19] = [
+pub const PAGE_VALUES: [&str; 19] = [
     "fd",
     "session",
     "locals",
@@ -38,16 +38,16 @@ pub const LENT: [&str; 19] = [
 /// `string.format`, by their names. It returns the page function, which is called for each request:
 ///
 /// ```text
-/// page(lent, out)
-///   lent   a table with the names of LENT, and `async`
-///   out    what was written so far: strings and numbers up to out.n, joined by the sender
+/// page(values, out)
+///   values   a table with the names of PAGE_VALUES, and `async`
+///   out      the output so far: strings and numbers up to out.n, joined by the sender
 /// ```
 ///
-/// `lent.write` appends to `out` as the page does: `out.n = out.n + 1; out[out.n] = text`. As soon
+/// `values.write` appends to `out` as the page does: `out.n = out.n + 1; out[out.n] = text`. As soon
 /// as `out.n` is above `out.most` the page calls `out:full()`, which may send the present pieces,
 /// set `out.n` back, or raise `out.most`; other senders may do so, too, while the page waits.
 ///
-/// A block that waits is `lent.async(function(done, out, write, fragment) … end)`, the last one
+/// A block that waits is `values.async(function(done, out, write, fragment) … end)`, the last one
 /// only in a page that names `fragment`: it returns when the page goes on, which is after `done()`,
 /// or at once if the page is [`parallel`](Self::parallel). Text of the block goes to the `out` that
 /// it receives, which in a parallel page is one of its own, with its place in the page reserved.
@@ -67,9 +67,9 @@ pub struct Template {
     pub has_async: bool,
     /// The values with a format, in the order of the page.
     pub formats: Vec<Formatted>,
-    /// The names of [`LENT`] that the code of the page uses, in that order: a page that never names
+    /// The names of [`PAGE_VALUES`] that the code of the page uses, in that order: a page that never names
     /// `post_render` can be sent while it is made.
-    pub lent: Vec<&'static str>,
+    pub value_names: Vec<&'static str>,
 }
 
 /// A value with a format, such as `#[[price:.2f]]`.
@@ -105,15 +105,15 @@ pub fn compile<'a>(
 ) -> Result<Template, TemplateProblem> {
     let page = expand(path, &lookup)?;
     let own = own_names();
-    let report = Parser::page(&page, PageContext::of_file(path), &own, &LENT)?;
+    let report = Parser::page(&page, PageContext::of_file(path), &own, &PAGE_VALUES)?;
     let (lua, segments, lines) = lua_emitter::chunk(&page, &report);
-    let lent = LENT.iter().zip(&report.lent).filter(|(_, is_used)| **is_used);
-    let lent = lent.map(|(&name, _)| name).collect();
+    let names = PAGE_VALUES.iter().zip(&report.used_values).filter(|(_, is_used)| **is_used);
+    let value_names = names.map(|(&name, _)| name).collect();
     let formats = formats(&page);
     let ExpandedPage { sources, parallel, .. } = page;
     let files = sources.into_iter().map(|source| source.path).collect();
     let has_async = report.has_async;
-    Ok(Template { lua, segments, files, lines, parallel, has_async, formats, lent })
+    Ok(Template { lua, segments, files, lines, parallel, has_async, formats, value_names })
 }
 
 /// Returns the values of a page that have a format.

@@ -50,6 +50,6 @@ mod stray_tags;
 mod value_suffix;
 
 pub use compile_error::TemplateProblem;
-pub use compiled_template::{Formatted, LENT, SourceLine, Template, compile};
+pub use compiled_template::{Formatted, PAGE_VALUES, SourceLine, Template, compile};
 pub use escaping::Context;
 pub use stray_tags::{StrayTag, stray_tags};

@@ -18,7 +18,7 @@
 
 use std::collections::HashMap;
 
-use crate::compiled_template::{LENT, SourceLine};
+use crate::compiled_template::{PAGE_VALUES, SourceLine};
 use crate::escaping::Context;
 use crate::include_expansion::{ExpandedPage, Flat};
 use crate::limits::RUN_MAX_PIECES;
@@ -54,7 +54,10 @@ pub(crate) fn chunk(
 }
 
 fn uses_fragments(report: &ChunkReport) -> bool {
-    LENT.iter().zip(&report.lent).any(|(name, is_used)| *name == "fragment" && *is_used)
+    PAGE_VALUES
+        .iter()
+        .zip(&report.used_values)
+        .any(|(name, is_used)| *name == "fragment" && *is_used)
 }
 
 struct Emitter<'a> {
@@ -91,7 +94,9 @@ impl<'a> Emitter<'a> {
             }
         }
         self.write(b" local __format=__e.format return function(__p,__o)");
-        for (name, _) in LENT.iter().zip(&report.lent).filter(|(_, is_used)| **is_used) {
+        for (name, _) in
+            PAGE_VALUES.iter().zip(&report.used_values).filter(|(_, is_used)| **is_used)
+        {
             self.write(format!(" local {name}=__p.{name}").as_bytes());
         }
     }

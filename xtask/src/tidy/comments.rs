@@ -1,9 +1,12 @@
-//! The comments of source files in any language of the project.
+//! The comments of Rust, Lua, Python and shell files.
 
 use super::project::File;
 
-/// Returns the comments of a source file at their positions, without the signs that begin them and
-/// with everything else blank. `None` for documents and data.
+const TRIPLE_QUOTE: &str = "\"\"\"";
+
+/// Returns the comments of a Rust file, or the lines of a Lua, Python or shell file that are comments
+/// or docstrings: at their positions, without the signs that begin them, and with everything else
+/// blank. `None` for other files.
 pub(super) fn comments(file: &File) -> Option<String> {
     if let Some(source) = &file.rust {
         return Some(without_marks(&source.comments, &['/', '!']));
@@ -32,18 +35,17 @@ fn line_comments(text: &str, sign: &str) -> String {
     kept(text, |line| line.trim_start().starts_with(sign))
 }
 
-/// Keeps the lines that are comments or docstrings.
+/// Keeps the lines that are comments or docstrings. Other strings with three quotes are code.
 fn python_comments(text: &str) -> String {
-    let mut is_docstring = false;
+    // Whether the string that continues in the next line is a docstring.
+    let mut open: Option<bool> = None;
     kept(text, |line| {
-        let quotes = line.matches("\"\"\"").count();
-        let begins = !is_docstring && line.trim_start().starts_with("\"\"\"");
-        let is_comment = is_docstring || begins || line.trim_start().starts_with('#');
-        is_docstring = match (begins, is_docstring) {
-            (true, _) => quotes == 1,
-            (_, true) => quotes == 0,
-            _ => false,
-        };
+        let begins = line.trim_start().trim_start_matches('r').starts_with(TRIPLE_QUOTE);
+        let is_docstring = open.unwrap_or(begins);
+        let is_comment = is_docstring || (open.is_none() && line.trim_start().starts_with('#'));
+        if line.matches(TRIPLE_QUOTE).count() % 2 == 1 {
+            open = if open.is_some() { None } else { Some(is_docstring) };
+        }
         is_comment
     })
 }
@@ -71,6 +73,8 @@ mod tests {
         assert_eq!(words("a.sh", "#!/bin/sh\n# One\nls\n"), found("!/bin/sh One"));
         let python =
             "# One\nx = 1\n\"\"\"Two\n\nthree\n\"\"\"\ny = 2\n    \"\"\"Four\"\"\"\nz = 3\n";
+        let assigned = "X = \"\"\"\n# no\n\"\"\"\ny = 1\n# One\n";
+        assert_eq!(words("a.py", assigned), found("One"));
         let expected = "One \"\"\"Two three \"\"\" \"\"\"Four\"\"\"";
         assert_eq!(words("a.py", python), found(expected));
         assert_eq!(words("a.md", "One\n"), None);

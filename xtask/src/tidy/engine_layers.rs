@@ -39,7 +39,14 @@ const CLOCKS: [&str; 3] =
 
 /// Types and modules of the layers above: connections and their table, the worker, the application.
 /// A connection is named by its module, because the protocols use a type `Connection` of QUIC.
-const HIGHER: [&str; 5] = ["WorkerCore", "ConnectionTable", "crate::connection", "Worker", "App"];
+const HIGHER: [&str; 6] = [
+    "WorkerCore",
+    "ConnectionTable",
+    "crate::connection",
+    "connection::Connection",
+    "Worker",
+    "App",
+];
 
 pub(super) const LAYERS: Rule = Rule { name: "layers", check: layers, canary: protocol_with_core };
 pub(super) const EVENT_CALLS: Rule =

@@ -32,7 +32,7 @@ const AVOIDED: &[(&str, &str)] = &[
 ];
 
 /// Looks at documents and pages, at the files of packages, at the strings of the crates, which are
-/// messages, and at all comments. A phrase may go on in the next line.
+/// messages, and at the comments of all code. A phrase may go on in the next line.
 fn phrases(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, prose) in project.files.iter().flat_map(|file| {

@@ -17,7 +17,7 @@
 //! | `size_limits` | the sizes of lines, files and functions |
 //! | `unsafe_code`, `simulator_only_code` | `unsafe` code; code of the simulator in other places |
 //! | `required_comments` | required comments |
-//! | `comments` | the comments of files in any language |
+//! | `comments` | the comments of Rust, Lua, Python and shell files |
 //! | `forbidden_phrases` | plain English |
 //! | `language_metrics` | a measurement of comments and names |
 //! | `document_links` | links in documents |

@@ -115,9 +115,17 @@ impl Source {
         self.code[..tests.start].rfind(TEST_ATTRIBUTE).unwrap_or(tests.start)
     }
 
+    /// Returns the bodies behind `#[cfg(test)]` that are in no other one.
     fn test_modules(&self) -> Vec<Range<usize>> {
         let marks = self.code.match_indices(TEST_ATTRIBUTE);
-        marks.filter_map(|(at, mark)| self.body(at + mark.len())).collect()
+        let bodies = marks.filter_map(|(at, mark)| self.body(at + mark.len()));
+        let mut outer: Vec<Range<usize>> = Vec::new();
+        for body in bodies {
+            if !outer.last().is_some_and(|last| last.contains(&body.start)) {
+                outer.push(body);
+            }
+        }
+        outer
     }
 }
 

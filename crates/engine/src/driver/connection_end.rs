@@ -21,12 +21,12 @@ use crate::worker_core::WorkerCore;
 
 /// Informs the application, once, that its exchanges or its stream on a connection are over.
 pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, gone: Gone) {
-    let conn = core.connections.get(slot);
-    if conn.protocol.multiplexed().is_some() {
+    let connection = core.connections.get(slot);
+    if connection.protocol.multiplexed().is_some() {
         return multiplexed_requests::abandon(app, core, slot, gone);
     }
-    let is_byte_stream = conn.protocol.byte_stream().is_some();
-    if !conn.end_single_exchange() {
+    let is_byte_stream = connection.protocol.byte_stream().is_some();
+    if !connection.end_single_exchange() {
         return;
     }
     if is_byte_stream {
@@ -69,9 +69,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(super) fn after_end(&mut self, slot: Slot) -> bool {
         let framed = self.core.framed_bytes(slot);
         let queued = self.core.queued_bytes(slot);
-        let conn = self.core.connections.get(slot);
-        let unused = !conn.link.input.is_empty();
-        match &mut conn.protocol {
+        let connection = self.core.connections.get(slot);
+        let unused = !connection.link.input.is_empty();
+        match &mut connection.protocol {
             Protocol::ProxyHeader(_) | Protocol::Handshake => self.cut(slot, Gone::Peer),
             Protocol::Connecting(_) => {
                 self.cut(slot, Gone::NotConnected(NotConnected::Failed));
@@ -125,29 +125,28 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Ends a connection now, in any state.
     pub(crate) fn cut(&mut self, slot: Slot, gone: Gone) {
-        let conn = self.core.connections.get(slot);
-        if conn.is_closing() {
+        let connection = self.core.connections.get(slot);
+        if connection.is_closing() {
             return;
         }
-        if conn.http3().is_some() {
+        if connection.http3().is_some() {
             return self.cut_quic(slot, gone);
         }
         // An orderly end of an incomplete response could look like a complete one, and the kernel
         // would keep its part of it for a peer that may never read it.
-        let unfinished = match &conn.protocol {
+        let unfinished = match &connection.protocol {
             Protocol::Http1(Http1::Exchange(open)) => open.state.stage == ExchangeStage::Streaming,
             Protocol::ByteStream(_) => true,
             _ => false,
         };
-        let is_broken = conn.link.cut.is_some() || gone == Gone::Broken;
+        let is_broken = connection.link.cut.is_some() || gone == Gone::Broken;
         let abruptly = unfinished || is_broken || self.core.queued_bytes(slot) > 0;
         self.notify_gone(slot, gone);
         if !abruptly {
             self.say_goodbye(slot);
         }
-        let conn = self.core.connections.get(slot);
-        let is_attached =
-            !matches!(&conn.protocol, Protocol::Connecting(it) if it.step == ConnectStep::Wanted);
+        let connection = self.core.connections.get(slot);
+        let is_attached = !matches!(&connection.protocol, Protocol::Connecting(it) if it.step == ConnectStep::Wanted);
         self.core.close_protocol(slot);
         let WorkerCore { connections, wheel, buffers, .. } = &mut self.core;
         let Buffers { pool, .. } = buffers;
@@ -169,20 +168,20 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.core.close_protocol(slot);
         let WorkerCore { connections, sealing, buffers, http1_ends, .. } = &mut self.core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
-        let conn = connections.get(slot);
+        let connection = connections.get(slot);
         let mut unsent_bytes = 0;
-        if let Some(output) = outputs.get(conn.link.output) {
+        if let Some(output) = outputs.get(connection.link.output) {
             unsent_bytes = output.bytes;
             output.clear(pool, mappings);
-            outputs.free(&mut conn.link.output);
+            outputs.free(&mut connection.link.output);
         }
-        if let Some(mut session) = conn.link.tls.take() {
+        if let Some(mut session) = connection.link.tls.take() {
             let sealed_bytes = session.emptied(sealing);
             unsent_bytes += sealed_bytes as u64;
             pool.release(sealed_bytes);
         }
-        let (direction, peer) = (conn.direction, conn.peer);
-        let end_number = if conn.link.owes_end { http1_ends.remove(&slot) } else { None };
+        let (direction, peer) = (connection.direction, connection.peer);
+        let end_number = if connection.link.owes_end { http1_ends.remove(&slot) } else { None };
         connections.release(slot);
         match direction {
             ConnectionDirection::Incoming(_) => {

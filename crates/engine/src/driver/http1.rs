@@ -65,12 +65,15 @@ pub(crate) fn request<A: App>(
 #[inline]
 fn begin<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, head: &RequestHead<'_>) {
     let WorkerCore { connections, settings, ending, .. } = core;
-    let conn = connections.get(slot);
-    conn.link.received();
-    conn.count_exchange();
-    let is_last = settings.requests_per_connection.is_some_and(|last| conn.exchanges_begun >= last);
+    let connection = connections.get(slot);
+    connection.link.received();
+    connection.count_exchange();
+    let is_last =
+        settings.requests_per_connection.is_some_and(|last| connection.exchanges_begun >= last);
     let may_stay = *ending == WorkerEnding::No && !is_last;
-    let Protocol::Http1(http1) = &mut conn.protocol else { unreachable!("its head was read") };
+    let Protocol::Http1(http1) = &mut connection.protocol else {
+        unreachable!("its head was read")
+    };
     *http1 = Http1::Exchange(OpenExchange::new(head, settings.limits.body_bytes, may_stay));
     // The end of the previous exchange.
     if let Some(number) = take_http1_end(core, slot) {
@@ -89,11 +92,11 @@ pub(crate) fn tell<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event
 /// Checks the actions of the application on an event and moves the connection on.
 #[inline]
 pub(crate) fn after_event<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
-    let conn = core.connections.get(slot);
-    let open = match &mut conn.protocol {
+    let connection = core.connections.get(slot);
+    let open = match &mut connection.protocol {
         Protocol::Http1(Http1::Exchange(open)) => open,
         Protocol::Http1(Http1::Upgraded) => {
-            let _stream = conn.begin_stream();
+            let _stream = connection.begin_stream();
             return byte_streams::open(app, core, slot);
         }
         _ => return,
@@ -260,11 +263,11 @@ fn send_last<A: App>(
     head_only: bool,
     page: impl FnOnce(&mut A) -> Prepared<'_>,
 ) {
-    let conn = core.connections.get(slot);
-    let peer = conn.peer;
+    let connection = core.connections.get(slot);
+    let peer = connection.peer;
     // In a handshake nothing is encrypted yet. Fields of a TLS listener have no value on a
     // connection that anybody could have forged (RFC 6797 §7.2).
-    let in_clear = matches!(conn.protocol, Protocol::Handshake);
+    let in_clear = matches!(connection.protocol, Protocol::Handshake);
     core.end(slot, remaining);
     let queued_bytes = core.queued_bytes(slot);
     let response = page(app);
@@ -272,9 +275,9 @@ fn send_last<A: App>(
     let PreparedBody::Bytes(body) = response.body else { unreachable!("a page is bytes") };
     let WorkerCore { connections, tails, buffers, .. } = core;
     let Buffers { outputs, pool, .. } = buffers;
-    let conn = connections.get(slot);
-    let tail = if in_clear { tails.bare_line() } else { tails.line(conn.listener()) };
-    let output = outputs.of(&mut conn.link.output);
+    let connection = connections.get(slot);
+    let tail = if in_clear { tails.bare_line() } else { tails.line(connection.listener()) };
+    let output = outputs.of(&mut connection.link.output);
     let room = HEAD_FIXED_BYTES + response_encoder::prepared_bytes(&response) + tail.len();
     let wrote = output.append(pool, room, |out| {
         response_encoder::prepared(out, &response, ConnectionFields::Close, tail);

@@ -18,11 +18,11 @@ use crate::worker_core::WorkerCore;
 pub(crate) fn drive<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -> usize {
     let mut at = 0;
     loop {
-        let conn = core.connections.get(slot);
-        if conn.link.cut.is_some() || conn.http2().is_none() {
+        let connection = core.connections.get(slot);
+        if connection.link.cut.is_some() || connection.http2().is_none() {
             return input.len();
         }
-        let output = conn.link.output;
+        let output = connection.link.output;
         if core.buffers.outputs.bytes(output) >= OUTPUT_HIGH_WATER_BYTES {
             return at;
         }

@@ -31,8 +31,8 @@ fn keep<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) ->
     }
     let WorkerCore { connections, buffers, .. } = core;
     let Buffers { pool, .. } = buffers;
-    let conn = connections.get(slot);
-    if conn.link.cut.is_some() || conn.link.input.keep(pool, input) {
+    let connection = connections.get(slot);
+    if connection.link.cut.is_some() || connection.link.input.keep(pool, input) {
         return true;
     }
     overflow(app, core, slot);
@@ -42,9 +42,9 @@ fn keep<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) ->
 /// Responds with 503 if there is no memory for an incomplete request and nothing else is under way.
 #[cold]
 fn overflow<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
-    let conn = core.connections.get(slot);
-    if let Protocol::Undetected | Protocol::Http1(Http1::Head { .. }) = conn.protocol {
-        let kept = std::mem::take(&mut conn.link.input);
+    let connection = core.connections.get(slot);
+    if let Protocol::Undetected | Protocol::Http1(Http1::Head { .. }) = connection.protocol {
+        let kept = std::mem::take(&mut connection.link.input);
         http1::send_page(app, core, slot, 503, &glance(kept.unused()));
         core.connections.get(slot).link.input = kept;
     } else {
@@ -91,11 +91,11 @@ fn drive<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, input: &[u8]) -
             Protocol::Closing => return input.len(),
         };
         at += used;
-        let conn = core.connections.get(slot);
-        if conn.link.cut.is_some() {
+        let connection = core.connections.get(slot);
+        if connection.link.cut.is_some() {
             return input.len();
         }
-        if used == 0 && conn.protocol.phase() == before {
+        if used == 0 && connection.protocol.phase() == before {
             return at;
         }
     }

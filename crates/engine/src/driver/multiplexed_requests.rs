@@ -82,10 +82,10 @@ fn finish(core: &mut WorkerCore, slot: Slot, id: u32) {
 #[inline]
 fn open(core: &mut WorkerCore, slot: Slot, id: u32, begin: impl FnOnce(&mut MultiplexedStream)) {
     let last_allowed = core.settings.requests_per_connection;
-    let conn = core.connections.get(slot);
-    conn.link.received();
-    conn.count_exchange();
-    let is_last = last_allowed.is_some_and(|last| conn.exchanges_begun >= last);
+    let connection = core.connections.get(slot);
+    connection.link.received();
+    connection.count_exchange();
+    let is_last = last_allowed.is_some_and(|last| connection.exchanges_begun >= last);
     let Some(stream) = find_stream(core, slot, id) else {
         unreachable!("a stream whose head has been read is open")
     };

@@ -16,12 +16,13 @@ use crate::worker_core::WorkerCore;
 
 /// Begins the byte stream of a connection that the server has opened.
 pub(crate) fn begin<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
-    let conn = core.connections.get(slot);
-    let Protocol::Connecting(connecting) = std::mem::replace(&mut conn.protocol, Protocol::Closing)
+    let connection = core.connections.get(slot);
+    let Protocol::Connecting(connecting) =
+        std::mem::replace(&mut connection.protocol, Protocol::Closing)
     else {
         unreachable!("a connection is opened once")
     };
-    conn.protocol = Protocol::ByteStream(connecting.stream);
+    connection.protocol = Protocol::ByteStream(connecting.stream);
     byte_streams::open(app, core, slot);
 }
 
@@ -44,13 +45,13 @@ impl<B: Backend, A: App> Worker<B, A> {
         for at in 0..waiting {
             let slot = self.core.to_connect[at];
             // It may have ended meanwhile, and its slot may have another connection.
-            let conn = self.core.connections.get(slot);
-            let Protocol::Connecting(connecting) = &mut conn.protocol else { continue };
+            let connection = self.core.connections.get(slot);
+            let Protocol::Connecting(connecting) = &mut connection.protocol else { continue };
             if connecting.step != ConnectStep::Wanted {
                 continue;
             }
             // The application may have ended it since, and gets no events of it any more.
-            if let Some(why) = conn.link.cut {
+            if let Some(why) = connection.link.cut {
                 self.cut(slot, why);
                 continue;
             }
@@ -79,9 +80,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         let waiting = self.core.dirty.len();
         for at in 0..waiting {
             let slot = self.core.dirty[at];
-            let conn = self.core.connections.get(slot);
+            let connection = self.core.connections.get(slot);
             // A slot that was given back meanwhile is not marked.
-            if !conn.in_use || !std::mem::take(&mut conn.link.dirty) {
+            if !connection.in_use || !std::mem::take(&mut connection.link.dirty) {
                 continue;
             }
             let Self { app, core, .. } = self;
@@ -102,8 +103,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             return self.cut(slot, Gone::NotConnected(NotConnected::from(error)));
         }
         let Self { app, core, .. } = self;
-        let conn = core.connections.get(slot);
-        let Protocol::Connecting(connecting) = &mut conn.protocol else {
+        let connection = core.connections.get(slot);
+        let Protocol::Connecting(connecting) = &mut connection.protocol else {
             unreachable!("a connection is opened once")
         };
         let Some(ConnectTls { config, name }) = connecting.tls.take() else {
@@ -113,7 +114,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         match TlsSession::connect(config, name) {
             Ok(session) => {
                 connecting.step = ConnectStep::Handshake;
-                conn.link.tls = Some(session);
+                connection.link.tls = Some(session);
                 self.settle(slot);
             }
             Err(error) => {

@@ -23,19 +23,19 @@ pub(crate) fn begin<A: App>(
     slot: Slot,
     inside: Option<Inside>,
 ) {
-    let conn = core.connections.get(slot);
-    match core.settings.listeners[usize::from(conn.listener())].protocol {
+    let connection = core.connections.get(slot);
+    match core.settings.listeners[usize::from(connection.listener())].protocol {
         Spoken::Http(_) if inside == Some(Inside::Http2) => {
             core.begin_http2(slot, app.takes_extended_connect());
         }
         Spoken::Http(Protocols { http1: false, .. }) => {
             core.begin_http2(slot, app.takes_extended_connect());
         }
-        Spoken::Http(_) => conn.protocol = Protocol::Undetected,
+        Spoken::Http(_) => connection.protocol = Protocol::Undetected,
         Spoken::ByteStream => {
             let first_byte_ms =
-                core.settings.stream_timeout_ms(conn.direction, DeadlineKind::FirstByte);
-            let stream = conn.begin_stream();
+                core.settings.stream_timeout_ms(connection.direction, DeadlineKind::FirstByte);
+            let stream = connection.begin_stream();
             stream.awaits_first_byte = first_byte_ms.is_some() && !stream.owes_end;
             byte_streams::open(app, core, slot);
         }

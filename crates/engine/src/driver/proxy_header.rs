@@ -74,10 +74,10 @@ fn begin<A: App>(
         core.give_up(slot, Gone::Overload);
         return false;
     }
-    let conn = core.connections.get(slot);
-    conn.peer = peer;
-    conn.proxy_peer = Some(Box::new(socket_peer));
-    conn.protocol = Protocol::Handshake;
+    let connection = core.connections.get(slot);
+    connection.peer = peer;
+    connection.proxy_peer = Some(Box::new(socket_peer));
+    connection.protocol = Protocol::Handshake;
     if core.listener(slot).tls.is_none() {
         protocol_detection::begin(app, core, slot, None);
     }

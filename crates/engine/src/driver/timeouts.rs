@@ -18,31 +18,31 @@ impl<B: Backend, A: App> Worker<B, A> {
     #[cold]
     pub(crate) fn deadline(&mut self, slot: Slot) {
         let now = self.core.now.monotonic_ms;
-        let conn = self.core.connections.get(slot);
-        if conn.is_closing() {
+        let connection = self.core.connections.get(slot);
+        if connection.is_closing() {
             return;
         }
-        if conn.link.app_deadline_ms > 0 && conn.link.app_deadline_ms <= now {
+        if connection.link.app_deadline_ms > 0 && connection.link.app_deadline_ms <= now {
             return self.app_deadline(slot);
         }
-        if conn.link.deadline.at_ms() > now {
+        if connection.link.deadline.at_ms() > now {
             // The application had an earlier deadline and has cancelled it.
-            if conn.link.deadline.at_ms() < u64::MAX {
-                self.core.wheel.arm(slot, conn.link.deadline.at_ms());
+            if connection.link.deadline.at_ms() < u64::MAX {
+                self.core.wheel.arm(slot, connection.link.deadline.at_ms());
             }
             return;
         }
-        let kind = conn.link.deadline.pause();
+        let kind = connection.link.deadline.pause();
         // Over HTTP/2 a client goes on sending while it reads. If it sends to a closed connection,
         // it loses the data that the kernel still has for it.
-        let speaks = matches!(&conn.protocol, Protocol::Linger(linger) if linger.was_http2);
+        let speaks = matches!(&connection.protocol, Protocol::Linger(linger) if linger.was_http2);
         if kind == DeadlineKind::Linger && speaks && self.has_moved_on(slot) {
             return self.settle(slot);
         }
-        let conn = self.core.connections.get(slot);
+        let connection = self.core.connections.get(slot);
         match kind {
             DeadlineKind::Nothing => {}
-            _ if conn.http3().is_some() => {
+            _ if connection.http3().is_some() => {
                 let Self { app, core, .. } = self;
                 if let Some(code) = http3::stalled(app, core, slot, kind) {
                     return self.close_quic(slot, Gone::Stalled, code);
@@ -53,7 +53,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 http2::stalled(&mut self.app, &mut self.core, slot, kind);
             }
             DeadlineKind::Idle | DeadlineKind::Head | DeadlineKind::Body
-                if conn.http2().is_some() =>
+                if connection.http2().is_some() =>
             {
                 http2::stalled(&mut self.app, &mut self.core, slot, kind);
             }
@@ -67,7 +67,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 return self.cut(slot, Gone::Stalled);
             }
             DeadlineKind::StreamIdle => return self.cut(slot, Gone::Idle),
-            DeadlineKind::Head if conn.link.input.is_empty() => {
+            DeadlineKind::Head if connection.link.input.is_empty() => {
                 return self.cut(slot, Gone::Stalled);
             }
             DeadlineKind::Head => self.refuse_late(slot),
@@ -87,13 +87,13 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Handles the deadline that the application has set.
     fn app_deadline(&mut self, slot: Slot) {
-        let conn = self.core.connections.get(slot);
-        conn.link.app_deadline_ms = 0;
-        if let Protocol::ByteStream(stream) = &mut conn.protocol {
+        let connection = self.core.connections.get(slot);
+        connection.link.app_deadline_ms = 0;
+        if let Protocol::ByteStream(stream) = &mut connection.protocol {
             stream.progress = self.backend.progress(slot).unwrap_or(0) as u32;
         }
-        if conn.link.deadline.at_ms() < u64::MAX {
-            self.core.wheel.arm(slot, conn.link.deadline.at_ms());
+        if connection.link.deadline.at_ms() < u64::MAX {
+            self.core.wheel.arm(slot, connection.link.deadline.at_ms());
         }
         if !multiplexed_requests::deadline(&mut self.app, &mut self.core, slot) {
             self.notify(slot, Notice::Deadline);

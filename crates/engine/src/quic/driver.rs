@@ -316,12 +316,12 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Returns the reason why a connection is to be ended now, if there is one.
     fn end_of(&mut self, slot: Slot) -> Option<Gone> {
         let is_finishing = matches!(self.core.ending, WorkerEnding::Finishing { .. });
-        let conn = self.core.connections.get(slot);
-        if conn.link.cut.is_some() {
-            return conn.link.cut;
+        let connection = self.core.connections.get(slot);
+        if connection.link.cut.is_some() {
+            return connection.link.cut;
         }
         // Clients that have sent no request yet have a moment to do so.
-        let may_rest = is_finishing && conn.exchanges_begun > 0;
+        let may_rest = is_finishing && connection.exchanges_begun > 0;
         let (http3, ..) = self.core.http3(slot);
         let rests = if may_rest { http3.is_idle() } else { http3.is_done() };
         rests.then_some(Gone::Stopping)
@@ -334,24 +334,24 @@ impl<B: Backend, A: App> Worker<B, A> {
             unreachable!("{QUIC_IS_BACK}")
         };
         let Quic { endpoints, places, handshakes, .. } = &mut **quic;
-        let conn = connections.get(slot);
+        let connection = connections.get(slot);
         // A client that misses the end notices it on its own; the server does not wait for that.
-        let is_last = conn.is_closing() && *ending != WorkerEnding::No;
-        let (Some(Http3 { quic: connection, .. }), Some(place)) =
-            (conn.http3(), &mut places[slot as usize])
+        let is_last = connection.is_closing() && *ending != WorkerEnding::No;
+        let (Some(Http3 { quic: transport, .. }), Some(place)) =
+            (connection.http3(), &mut places[slot as usize])
         else {
             unreachable!("a connection over QUIC has its place until it is over")
         };
         place.is_dirty = false;
         place.brought = 0;
         let endpoint = &mut endpoints[place.endpoint];
-        while let Some(event) = connection.poll_endpoint_events() {
+        while let Some(event) = transport.poll_endpoint_events() {
             if let Some(response) = endpoint.tell(place.handle, event) {
-                connection.handle_event(response);
+                transport.handle_event(response);
             }
         }
-        let sent = endpoint.transmit(place.handle, connection, now);
-        if place.is_handshaking && !connection.is_handshaking() {
+        let sent = endpoint.transmit(place.handle, transport, now);
+        if place.is_handshaking && !transport.is_handshaking() {
             place.is_handshaking = false;
             *handshakes -= 1;
         }
@@ -360,8 +360,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             SendProgress::Turn => Some(now),
             SendProgress::Blocked => Some(now + SEND_AGAIN),
         };
-        let timer = connection.poll_timeout().into_iter().chain(again).min();
-        let over = connection.is_drained() || is_last && sent == SendProgress::All;
+        let timer = transport.poll_timeout().into_iter().chain(again).min();
+        let over = transport.is_drained() || is_last && sent == SendProgress::All;
         quic.set_timer(slot, timer);
         over
     }

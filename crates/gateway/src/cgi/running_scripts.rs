@@ -31,9 +31,9 @@ pub(super) struct RunningScripts {
 /// A script that runs.
 struct ScriptRun {
     scripts: Arc<CgiScripts>,
-    /// The exchange that it responds to; `None` once that is over.
+    /// The exchange that it responds to; `None` once the exchange is over.
     exchange: Option<Address>,
-    /// Bytes that it may still write once that is over.
+    /// Bytes that it may still write after the end of the exchange.
     left_bytes: u64,
 }
 
@@ -41,7 +41,7 @@ struct ScriptRun {
 pub(super) struct ScriptTurn;
 
 impl RunningScripts {
-    /// Makes one for a worker, whose streams have [`CGI_TAG`].
+    /// Makes the state of one worker; its streams have [`CGI_TAG`].
     pub(super) fn new(access: SpawnerAccess, poster: Poster) -> Self {
         Self {
             runner: ProgramRunner::with_tag(access, CGI_TAG),
@@ -51,10 +51,10 @@ impl RunningScripts {
         }
     }
 
-    /// Starts a script for an exchange. It has a place among those that run.
+    /// Starts a script for an exchange. The caller has reserved a slot of the queue.
     ///
     /// # Errors
-    /// It cannot be started. Its place is free then.
+    /// The script cannot be started. Its slot is released then.
     pub(super) fn start(
         &mut self,
         request: RunRequest,
@@ -81,7 +81,7 @@ impl RunningScripts {
         [self.runner.alarm_ms(), discarded].into_iter().flatten().min()
     }
 
-    /// Returns the exchange of a script that has news. News of scripts without an exchange are
+    /// Returns the next exchange whose script has news. News of scripts without an exchange are
     /// handled here.
     pub(super) fn next_exchange(&mut self) -> Option<Address> {
         while let Some(id) = self.runner.next_news() {
@@ -94,7 +94,7 @@ impl RunningScripts {
         None
     }
 
-    /// Ends the request of a script, which goes on, or is stopped.
+    /// Ends the request of a running script. `end` says whether the script continues.
     pub(super) fn end_request(&mut self, id: RunId, end: ScriptEnd) {
         if self.runner.has_ended(id) {
             return self.end_run(id);
@@ -114,7 +114,7 @@ impl RunningScripts {
     }
 
     /// Keeps a script running whose client has its response, or has left: its further output is
-    /// dropped, and its place becomes free when it has ended.
+    /// dropped, and its slot is released when it has ended.
     fn go_on_without_client(&mut self, id: RunId) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         while let OutputRead::Bytes(bytes) = self.runner.read(id, DROPPED_PIECE_BYTES, |_| ()) {
@@ -138,7 +138,7 @@ impl RunningScripts {
         }
     }
 
-    /// Frees the place of a script that has ended.
+    /// Releases the slot of a script that has ended.
     fn end_run(&mut self, id: RunId) {
         self.runner.close(id);
         if let Some(run) = self.runs.remove(&id) {
@@ -146,7 +146,7 @@ impl RunningScripts {
         }
     }
 
-    /// Frees the place of a script for the next request.
+    /// Releases the slot of a script for the next request.
     pub(super) fn release(&self, scripts: &CgiScripts) {
         if let Some(next) = scripts.queue.release() {
             // A message that cannot be sent is not needed at the deadline of the request.
@@ -155,7 +155,7 @@ impl RunningScripts {
     }
 }
 
-/// A worker that ends in a panic leaves its places to the others.
+/// The slots of a worker that ends in a panic are released for the others.
 impl Drop for RunningScripts {
     fn drop(&mut self) {
         for run in std::mem::take(&mut self.runs).into_values() {

@@ -80,8 +80,8 @@ pub(super) enum ScriptEnd {
 }
 
 impl ScriptRequest {
-    /// Makes the request for the script of a target, with its variables. Content is stored before
-    /// the script is started if there is storage for it.
+    /// Makes the request for the script of a target, with its variables. With `stored`, the content
+    /// is stored before the script starts.
     pub(super) fn new(
         scripts: &Arc<CgiScripts>,
         defaults: &Arc<[u8]>,
@@ -116,10 +116,10 @@ impl ScriptRequest {
         stored.append(bytes, uploads).map_err(not_stored)
     }
 
-    /// Ends the stored content, all of which is there: the script may run.
+    /// Completes the stored content, so that the script can start.
     ///
     /// # Errors
-    /// It cannot be stored, or the variables become too long by its length.
+    /// The content cannot be stored, or the variables become too long with its length.
     pub(super) fn finish_storing(&mut self) -> Result<(), CgiFailure> {
         let Some(stored) = &mut self.stored else { return Ok(()) };
         let bytes = stored.finish().map_err(not_stored)?;

@@ -8,7 +8,7 @@ use pinion_client::http_client::{HttpClient, RequestId};
 use pinion_engine::exchange_address::Address;
 use rustc_hash::FxHashMap;
 
-use super::forwarded_request::Forwarding;
+use super::forwarded_request::ForwardedExchange;
 use super::stored_upload::StoredUpload;
 use super::{ApplicationMessage, Proxy};
 use crate::limits::{
@@ -92,7 +92,7 @@ impl Proxy {
     /// Discards the content of the response to an exchange. An application that has all of the
     /// request may finish.
     pub(super) fn leave_response(&mut self, address: Address, now_ms: u64) {
-        let is_sent = |one: &Forwarding| {
+        let is_sent = |one: &ForwardedExchange| {
             one.has_all_content && one.upload.as_ref().is_none_or(StoredUpload::is_sent)
         };
         if !self.exchanges.get(&address).is_some_and(is_sent) {

@@ -25,8 +25,8 @@ use crate::upstream_group::UpstreamOptions;
 use crate::websocket_handshake::WebSocketHandshake;
 use crate::x_sendfile::FileResponse;
 
-/// A request that is forwarded.
-pub(super) struct Forwarding {
+/// An exchange whose request is forwarded.
+pub(super) struct ForwardedExchange {
     /// Not valid as long as [`Self::upload`] is collected.
     pub(super) id: RequestId,
     pub(super) attempts: Attempts,
@@ -52,7 +52,7 @@ pub(super) struct Forwarding {
     pub(super) body_bytes: u64,
 }
 
-impl Forwarding {
+impl ForwardedExchange {
     /// Returns whether content is stored, and no server was asked yet.
     pub(super) fn is_collecting(&self) -> bool {
         self.upload.as_ref().is_some_and(StoredUpload::is_collecting)

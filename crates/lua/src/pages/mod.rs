@@ -90,7 +90,7 @@ pub(crate) struct Maker {
     environment: Table,
 }
 
-/// The parts of `pages.lua` in files of their own, by the names that it calls them.
+/// The chunks that `pages.lua` calls, with their names in the table `host`.
 const PAGE_PARTS: [(&str, &str); 3] = [
     ("page_escapers", include_str!("escapers.lua")),
     ("page_output", include_str!("page_output.lua")),
@@ -209,11 +209,11 @@ impl Maker {
         let chunk = chunk.into_function()?;
         let segments = template.segments.iter().map(|text| lua.create_string(text));
         let segments = lua.create_sequence_from(segments.collect::<Result<Vec<_>>>()?)?;
-        let used = lua.create_sequence_from(template.lent.iter().copied())?;
-        let is_streamed = !template.lent.contains(&"post_render");
+        let names = lua.create_sequence_from(template.value_names.iter().copied())?;
+        let is_streamed = !template.value_names.contains(&"post_render");
         let (media, has_async) = (page.route.media, template.has_async);
         let is_parallel = has_async && template.parallel;
-        let kind = (media, used, is_streamed, has_async, is_parallel);
+        let kind = (media, names, is_streamed, has_async, is_parallel);
         self.make.call((number, page.route.path.as_str(), chunk, segments, kind))
     }
 }

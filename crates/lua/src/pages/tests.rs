@@ -444,7 +444,7 @@ fn a_misspelt_name_is_told_by_its_line() {
 }
 
 #[test]
-fn forms_and_cookies_are_lent() {
+fn pages_have_forms_and_cookies() {
     let page = "#[[form.name]] #[[form.name and #form['name[]']]] #[[cookies.a]]";
     let files = [("/x.dyn.html", page), ("/post.x.dyn.html", page)];
     let mut site = TestSite::new(&files);

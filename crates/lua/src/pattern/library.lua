@@ -3,7 +3,7 @@
 -- written in Lua, so that they run under the hook, may yield, and have a traceback like any other
 -- function. Errors are raised here as strings that begin with the line of the script.
 --
--- The functions use no globals, which a script may have changed. Only tail calls lead from the call
+-- The functions use no globals, because a script may have changed them. Only tail calls lead from the call
 -- of the script to the call of `error`: otherwise its level would be wrong.
 
 local native, code, SHORT_BYTES = ...

@@ -32,7 +32,7 @@ impl FunctionOrigin {
         }
     }
 
-    pub(super) fn place(&self) -> String {
+    pub(super) fn source_position(&self) -> String {
         format!("{}:{}", self.file, self.first)
     }
 
@@ -47,7 +47,7 @@ impl FunctionOrigin {
 
     /// Replaces the name and the lines by those of its file.
     pub(super) fn explained(self, sources: &Sources) -> Self {
-        let place = sources.explained(&self.place());
+        let place = sources.explained(&self.source_position());
         match place.rsplit_once(':').map(|(file, first)| (file.to_owned(), first.parse())) {
             Some((file, Ok(first))) => Self { file, first, ..self },
             _ => self,
@@ -79,7 +79,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         Ok(())
     };
     table.raw_set("set_origin", lua.create_function(set_origin)?)?;
-    let prefix = |origin: &FunctionOrigin| format!("{}: ", origin.place());
+    let prefix = |origin: &FunctionOrigin| format!("{}: ", origin.source_position());
     let source_position = move |_: &Lua, function: Function| {
         Ok(FunctionOrigin::of(&function).as_ref().map(prefix).unwrap_or_default())
     };
@@ -149,12 +149,15 @@ impl FaultOrigins {
             (Some(place), _) if needs_place => format!("{place}: {why}"),
             // The message says already that it concerns the handler.
             (None, [one, ..]) if needs_place && why.starts_with("the handler ") => {
-                format!("{}: {why}", one.place())
+                format!("{}: {why}", one.source_position())
             }
             (None, [one, more @ ..]) if needs_place => {
                 let middleware = if more.is_empty() { "" } else { ", or in its middleware" };
                 let Self { what, .. } = self;
-                format!("{}: in {what} that starts at this line{middleware}: {why}", one.place())
+                format!(
+                    "{}: in {what} that starts at this line{middleware}: {why}",
+                    one.source_position()
+                )
             }
             _ => why.to_owned(),
         };
@@ -170,7 +173,7 @@ impl FaultOrigins {
         for (at, origin) in unseen.iter().enumerate() {
             let what = if at == 0 { self.what } else { "its middleware" };
             if !is_shown(origin) {
-                text.push_str(&format!("\n\t{}: {what} starts here", origin.place()));
+                text.push_str(&format!("\n\t{}: {what} starts here", origin.source_position()));
             }
         }
         text

@@ -228,7 +228,7 @@ fn new_table(lua: &Lua) -> Result<Function> {
     Ok(new_table)
 }
 
-/// The parts of `prelude.lua` in files of their own, by the names that it calls them.
+/// The chunks that `prelude.lua` calls, with their names in the table `host`.
 const PRELUDE_PARTS: [(&str, &str); 3] = [
     ("coroutines", include_str!("../coroutines.lua")),
     ("responses", include_str!("../responses.lua")),

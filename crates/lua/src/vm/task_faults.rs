@@ -37,7 +37,7 @@ impl Vm {
         // A part of a page that runs beside it has the time limit of background work.
         let wall_ms =
             wall_ms.unwrap_or_else(|| limit_messages::background_wall_ms(&self.allowance));
-        let place = origin?.explained(&self.sources).place();
+        let place = origin?.explained(&self.sources).source_position();
         let why = format!("{place}: {}", limit_messages::never_done(awaited, wall_ms));
         Some(ScriptFault::OverTime(self.origins(id).format(&why, false, &[])))
     }

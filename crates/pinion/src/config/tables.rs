@@ -1,7 +1,7 @@
 //! Reads a text into tables. The values that a key may have stand in its row of the directive table
-//! and nowhere else; this module and [`values`] know only how TOML writes them.
+//! and nowhere else; this module and [`toml_values`] know only how TOML writes them.
 
-mod values;
+mod toml_values;
 
 use super::fault::{ConfigFault, PlaceIndex, TextPlace};
 use super::syntax_errors;

@@ -11,7 +11,7 @@ pub(super) fn means_site(name: &str) -> bool {
     nearest(name, table_names()) == Some(Table::Site.name())
 }
 
-/// Returns the fault of a key at the top of a file that is the name of no table there.
+/// Returns the message about a name at the top of a file that is no table.
 pub(super) fn unknown_table(name: &str, value: &DeValue<'_>) -> String {
     let is_table = match value {
         DeValue::Table(_) => true,
@@ -45,7 +45,7 @@ pub(super) fn unknown_table(name: &str, value: &DeValue<'_>) -> String {
     }
 }
 
-/// Returns the fault of a key that a table does not have.
+/// Returns the message about a key that a table does not have.
 pub(super) fn unknown_key(table: Table, name: &str) -> String {
     let keys = table.rows().map(|(_, key)| key);
     let header = table.header();

@@ -27,7 +27,7 @@ use pinion_site::{
 };
 use std::sync::Arc;
 
-use failure_page::{FailedRequest, FailurePageRequest, failure_format, respond_to_failure};
+use failure_page::{FailedRequest, FailurePageInputs, failure_format, respond_to_failure};
 
 /// The script of a site, as one worker runs it.
 #[derive(Clone)]
@@ -202,7 +202,7 @@ impl Dynamic {
             }
             RequestOutcome::Failed(failure) => {
                 let asked =
-                    FailurePageRequest { path: fields.path.as_deref(), error_format, developer };
+                    FailurePageInputs { path: fields.path.as_deref(), error_format, developer };
                 let request = FailedRequest { record, is_head, request_log, exchange };
                 let generation = &scripted.generation;
                 respond_to_failure(&failure, generation, asked, &mut self.work, request);
@@ -280,7 +280,7 @@ impl Dynamic {
                     ..
                 } = waiting;
                 let asked =
-                    FailurePageRequest { path: fields.path.as_deref(), error_format, developer };
+                    FailurePageInputs { path: fields.path.as_deref(), error_format, developer };
                 let request = FailedRequest { record, is_head, request_log, exchange };
                 let generation = &scripted.generation;
                 respond_to_failure(&failure, generation, asked, &mut self.work, request);

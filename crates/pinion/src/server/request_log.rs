@@ -219,7 +219,7 @@ impl RequestLog {
         self.record_deferred(record, response.status, body_bytes, exchange);
     }
 
-    /// Records a response that another part has queued for a request whose record was begun before.
+    /// Records a response that is already queued, for a request whose record was begun before.
     #[inline]
     pub(crate) fn record_deferred(
         &mut self,
@@ -234,8 +234,8 @@ impl RequestLog {
         self.record_stream(record, status, body_bytes, exchange);
     }
 
-    /// Records the end of a stream whose client decides how long it lasts, as
-    /// [`Self::record_deferred`] does: its time is no latency.
+    /// Records the end of a stream whose client decides how long it lasts, like
+    /// [`Self::record_deferred`], but without its time, which is no latency.
     pub(crate) fn record_stream(
         &mut self,
         record: Option<DeferredRecord>,

@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
-use watch_target::{NamedFile, WatchTarget};
+use watch_target::{WatchTarget, WatchedPasswordFile};
 
 /// Quiet for this long means the burst is over: generators of sites pause for less between two
 /// files.
@@ -229,8 +229,8 @@ impl Running {
             let is_back = self.report_presence(look.is_some(), noticed);
             let changed = match &self.target {
                 WatchTarget::Folder(_) => noticed || moved || is_back,
-                WatchTarget::Archive { beside, .. } => {
-                    look != self.seen || beside.iter().any(NamedFile::has_changed)
+                WatchTarget::Archive { password_files, .. } => {
+                    look != self.seen || password_files.iter().any(WatchedPasswordFile::has_changed)
                 }
             };
             // A path that leads nowhere is being replaced; the next look finds its new target.
@@ -238,7 +238,7 @@ impl Running {
                 let has_changed = mem::take(&mut self.has_changed);
                 let is_change = has_changed || moved || is_back || look != self.seen;
                 self.seen = look;
-                self.target.see();
+                self.target.record_state();
                 (self.on_change)(if is_change { Cause::Change } else { Cause::MoreWatched });
             }
         }

@@ -130,7 +130,7 @@ impl PhpSettings {
     }
 }
 
-/// Returns the row that was given and asks for PHP: any row about it, except the one against it.
+/// Returns the name of a given flag or key that asks for PHP: any about PHP, except `no-php`.
 pub(crate) fn php_wish(low: &Low) -> Option<&'static str> {
     let mut names = directives::php_rows().map(|row| row.name).filter(|name| *name != "no-php");
     names.find(|name| low.given(name))

@@ -27,8 +27,8 @@ pub(crate) const ASYNC_NAMES: [&str; 3] = ["done", "__o", "write"];
 pub(crate) struct ChunkReport {
     /// For each value, in the order of the page: its escaping, and whether it calls a function.
     pub(crate) shown: Vec<(Context, bool)>,
-    /// The names of [`LENT`](crate::LENT) that are used, by rank.
-    pub(crate) lent: Vec<bool>,
+    /// The names of [`PAGE_VALUES`](crate::PAGE_VALUES) that are used, by rank.
+    pub(crate) used_values: Vec<bool>,
     pub(crate) has_async: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Parser<'a> {
     pub(super) begun: Vec<PageContext>,
     pub(super) report: ChunkReport,
     /// The serial number of the first name that the server lends.
-    first_lent: u32,
+    first_value: u32,
     pub(super) may_set_globals: bool,
     /// The names for the check of slots, of a page with a layout.
     slot_names: Option<SlotNames<'a>>,
@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
     fn new(stream: TokenStream<'a>, place: PageContext, may_set_globals: bool) -> Self {
         let scopes = Scopes::default();
         let report = ChunkReport::default();
-        let (nesting, calls, first_lent) = (0, 0, 0);
+        let (nesting, calls, first_value) = (0, 0, 0);
         Self {
             stream,
             scopes,
@@ -72,20 +72,20 @@ impl<'a> Parser<'a> {
             breaks: Vec::new(),
             begun: Vec::new(),
             report,
-            first_lent,
+            first_value,
             may_set_globals,
             slot_names: None,
             value_at: None,
         }
     }
 
-    /// Parses a page. `own` are names of the generated code, `lent` the names that the server
+    /// Parses a page. `own` are names of the generated code, `page_values` the names that the server
     /// lends.
     pub(crate) fn page(
         page: &'a ExpandedPage<'a>,
         place: PageContext,
         own: &[&'a str],
-        lent: &[&'a str],
+        page_values: &[&'a str],
     ) -> Done<ChunkReport> {
         let mut parser = Self::new(TokenStream::of_page(page), place, false);
         // The chunk, whose variables all belong to the generated code, contains the function of the
@@ -93,10 +93,10 @@ impl<'a> Parser<'a> {
         parser.scopes.open_function(false);
         parser.declare_all(own)?;
         parser.scopes.open_function(false);
-        parser.first_lent = (own.len() + 3) as u32;
-        parser.declare_all(lent)?;
+        parser.first_value = (own.len() + 3) as u32;
+        parser.declare_all(page_values)?;
         parser.declare_all(&["__p", "__o"])?;
-        parser.report.lent = vec![false; lent.len()];
+        parser.report.used_values = vec![false; page_values.len()];
         parser.slot_names = page.with_layout.then(SlotNames::default);
         parser.statements()?;
         if !matches!(parser.stream.now(), Item::End) {
@@ -254,9 +254,9 @@ impl<'a> Parser<'a> {
             names.read(name, self.value_at.unwrap_or(piece), line);
         }
         if let Meaning::Local { serial, .. } = meaning {
-            let rank = serial.wrapping_sub(self.first_lent) as usize;
-            if let Some(lent) = self.report.lent.get_mut(rank) {
-                *lent = true;
+            let rank = serial.wrapping_sub(self.first_value) as usize;
+            if let Some(is_used) = self.report.used_values.get_mut(rank) {
+                *is_used = true;
             }
         }
         Ok(meaning)
@@ -275,8 +275,8 @@ impl<'a> Parser<'a> {
     /// it there.
     pub(super) fn variable(&self, meaning: Meaning) -> Option<Callee<'a>> {
         let Meaning::Local { serial, .. } = meaning else { return None };
-        let rank = serial.wrapping_sub(self.first_lent) as usize;
-        (rank >= self.report.lent.len()).then_some(Callee::Local(serial))
+        let rank = serial.wrapping_sub(self.first_value) as usize;
+        (rank >= self.report.used_values.len()).then_some(Callee::Local(serial))
     }
 
     /// Parses a name that is a variable.

@@ -1,7 +1,7 @@
 //! Laws for any files. The input is split at bytes 0x1e: the first part is the page, the others are
 //! the files `/1`, `/2` …
 
-use pinion_template::{LENT, Template, compile};
+use pinion_template::{PAGE_VALUES, Template, compile};
 
 pub(crate) fn check(data: &[u8]) -> Option<Template> {
     let files: Vec<&[u8]> = data.split(|&byte| byte == 0x1e).collect();
@@ -21,7 +21,7 @@ pub(crate) fn check(data: &[u8]) -> Option<Template> {
             }
             assert!(!template.lua.contains(&b'\r'), "Lua counts lines as we do");
             assert!(template.segments.iter().all(|segment| !segment.is_empty()));
-            assert!(template.lent.iter().all(|name| LENT.contains(name)));
+            assert!(template.value_names.iter().all(|name| PAGE_VALUES.contains(name)));
             let is_plain = |text: &[u8]| {
                 !text.windows(2).any(|two| two == b"<?") && !text.windows(2).any(|two| two == b"#[")
             };

@@ -222,12 +222,12 @@ fn errors_of_lua_have_the_line_of_their_file() {
 
 #[test]
 fn what_a_page_uses_is_known() {
-    let lent = |text: &str| compiled(&[("/p.dyn.html", text)]).unwrap().lent;
-    assert_eq!(lent("x"), [""; 0]);
-    assert_eq!(lent("<?lu post_render(function() return query end) ?>"), ["query", "post_render"]);
-    assert_eq!(lent("<?lu local query = 1 ?>#[[query]]"), [""; 0]);
-    assert_eq!(lent("<?lua write('x') done() ?>"), [""; 0]);
-    assert_eq!(lent("<?lua header('x', session) ?>"), ["session", "header"]);
+    let names = |text: &str| compiled(&[("/p.dyn.html", text)]).unwrap().value_names;
+    assert_eq!(names("x"), [""; 0]);
+    assert_eq!(names("<?lu post_render(function() return query end) ?>"), ["query", "post_render"]);
+    assert_eq!(names("<?lu local query = 1 ?>#[[query]]"), [""; 0]);
+    assert_eq!(names("<?lua write('x') done() ?>"), [""; 0]);
+    assert_eq!(names("<?lua header('x', session) ?>"), ["session", "header"]);
 }
 
 #[test]

@@ -39,21 +39,21 @@ end
 
 function show(chunk, segments, parallel)
     local out, waiting = { n = 0, most = 2, full = full }, {}
-    local lent = { write = writer(out), query = { name = "<Ann>" }, method = "GET", locals = {} }
-    lent.escape = escapers.esc_html
-    lent.await = function(f) return f() end
-    function lent.async(block)
+    local values = { write = writer(out), query = { name = "<Ann>" }, method = "GET", locals = {} }
+    values.escape = escapers.esc_html
+    values.await = function(f) return f() end
+    function values.async(block)
         if not parallel then
             local is_done = false
-            block(function() is_done = true end, out, lent.write)
+            block(function() is_done = true end, out, values.write)
             assert(is_done, "never done")
             return
         end
         local own = { n = 0, most = 2, full = full }
-        lent.write(own)
+        values.write(own)
         waiting[#waiting + 1] = function() block(function() end, own, writer(own)) end
     end
-    chunk(segments, escapers)(lent, out)
+    chunk(segments, escapers)(values, out)
     for n = #waiting, 1, -1 do waiting[n]() end
     return joined(out)
 end

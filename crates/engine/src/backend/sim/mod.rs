@@ -11,7 +11,7 @@
 //! | Module | Contents |
 //! |---|---|
 //! | `network` | the state that the backend shares with the clients, and a record of all events |
-//! | `connection` | a connection as the kernel and its client see it |
+//! | `simulated_connection` | a connection as the kernel and its client see it |
 //! | `ready_entries` | the ready events of one wait: their delays, order and completions |
 //! | `completion_mode` | the shape of io_uring: the kernel works on submitted requests |
 //! | `readiness_mode` | the shape of epoll: the kernel reports readiness, the engine transfers |
@@ -37,7 +37,6 @@ use crate::limits::{CHUNK_BYTES, SEND_PARTS_MAX, TURN_BYTES};
 use crate::outgoing_connect::RemoteAddress;
 
 mod completion_mode;
-mod connection;
 mod datagrams;
 mod faults;
 mod network;
@@ -47,14 +46,15 @@ mod readiness_mode;
 mod ready_entries;
 mod receive_buffers;
 mod send_memory_check;
+mod simulated_connection;
 mod wall_clock;
 
-pub use connection::{Client, Connect, Facts, Read};
 pub(crate) use datagrams::DatagramRun;
 pub use datagrams::{PeerDatagram, SimPeer};
 pub use faults::Faults;
 pub use network::{Network, SharedClock};
 pub use random::Random;
+pub use simulated_connection::{Client, Connect, Facts, Read};
 
 use completion_mode::Flight;
 use faults::Fallible;

@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::connection::{Client, Connect, SimConnection};
 use super::datagrams::Datagrams;
 use super::faults::{Dice, Fallible, Faults};
 use super::random::Random;
+use super::simulated_connection::{Client, Connect, SimConnection};
 use super::wall_clock::Wall;
 use crate::clock::Now;
 use crate::outgoing_connect::RemoteAddress;

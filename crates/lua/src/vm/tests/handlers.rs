@@ -362,7 +362,7 @@ fn a_coroutine_that_cannot_be_closed_is_no_way_around_the_budget() {
 
 /// The error of a tail call has no line of the script: the message has a position all the same.
 #[test]
-fn a_call_behind_return_is_told_by_where_its_handler_begins() {
+fn an_error_in_a_tail_call_has_the_position_of_the_handler() {
     let mut room = site(
         "local kept
         pinion.get('/first', function(req, res) kept = res return 'first' end)
@@ -453,7 +453,7 @@ fn what_is_used_around_a_handler_is_told_where_it_may_have_failed() {
 }
 
 #[test]
-fn work_beside_requests_is_told_by_where_it_begins() {
+fn an_error_of_a_background_task_has_the_position_of_its_function() {
     let room = &mut site("");
     let fails = |room: &mut Room, work: &str| {
         let work = room.vm.lua.load(work).set_name("@work.lua").eval().expect("a function");

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::server::mounts::{Mount, MountTarget};
 use crate::terminal::shown;
 use pinion_gateway::cgi::cgi_scripts::CgiScripts;
-use pinion_gateway::cgi::script_search::located_script;
+use pinion_gateway::cgi::located_script;
 use pinion_gateway::script_location::{LocatedScript, ScriptFolder, ScriptLocation};
 use pinion_http::prepared_response::{Location, Prepared, SharedFields};
 use pinion_http::request_head::RequestHead;

@@ -27,14 +27,14 @@ pub(super) fn failure_format(head: &RequestHead<'_>, developer: Option<Developer
 
 /// The inputs of the page about a failure.
 #[derive(Clone, Copy)]
-pub(super) struct FailurePageRequest<'r> {
+pub(super) struct FailurePageInputs<'r> {
     /// The path that the rules for fields are about; `None` without such rules.
     pub(super) path: Option<&'r [u8]>,
     pub(super) error_format: ErrorFormat,
     pub(super) developer: Option<Developer>,
 }
 
-/// The request that a page about a failure responds to.
+/// A request whose script has failed, with its record and its exchange.
 pub(super) struct FailedRequest<'r, 'e> {
     pub(super) record: Option<DeferredRecord>,
     pub(super) is_head: bool,
@@ -48,11 +48,11 @@ pub(super) struct FailedRequest<'r, 'e> {
 pub(super) fn respond_to_failure(
     failure: &ScriptFailure,
     generation: &Generation,
-    asked: FailurePageRequest<'_>,
+    asked: FailurePageInputs<'_>,
     work: &mut Option<Box<RequestBuffers>>,
     request: FailedRequest<'_, '_>,
 ) {
-    let FailurePageRequest { path, error_format, developer } = asked;
+    let FailurePageInputs { path, error_format, developer } = asked;
     let archive = &generation.archive();
     let work = work.get_or_insert_default();
     let page = error_page_at(path, failure.status, error_format, archive, work);

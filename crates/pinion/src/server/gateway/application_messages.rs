@@ -5,12 +5,12 @@ use pinion_engine::stderr;
 use pinion_gateway::proxy::ApplicationMessage;
 use pinion_spawner::LineBucket;
 
-/// Logs messages of applications, as many as they may have.
+/// Logs messages of applications, with a limited rate of lines.
 #[derive(Default)]
 pub(super) struct ApplicationMessageLog {
     /// Bounds the lines that are logged.
     lines: LineBucket,
-    /// Lines since the last one that was logged.
+    /// The number of lines that were left out since the last logged line.
     left_out: u64,
 }
 

@@ -158,7 +158,7 @@ impl Gateway {
         self.cgi = Some(cgi);
     }
 
-    /// Logs a request that has ended. `refusal` is the status for content that was refused.
+    /// Records a request that has ended, and responds if it has failed. `refusal` is the status for content that was refused.
     fn cgi_ended(
         &mut self,
         ended: CgiEnded,

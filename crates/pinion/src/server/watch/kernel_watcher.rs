@@ -18,7 +18,7 @@ impl KernelWatcher {
     /// Starts the thread, which passes each notice to the handler.
     ///
     /// # Errors
-    /// The kernel has no notices for more programs, or there is no thread.
+    /// The limit on inotify instances is reached, or the thread cannot be started.
     pub(super) fn start(handler: impl notify::EventHandler) -> notify::Result<Self> {
         let config = Config::default().with_follow_symlinks(false);
         let mut watcher = Self(Some(RecommendedWatcher::new(handler, config)?));
@@ -41,7 +41,7 @@ impl KernelWatcher {
         self.0.as_mut().map_or(Ok(()), |watcher| watcher.watch(path, mode)).map_err(advice)
     }
 
-    /// Does not watch a path any more.
+    /// Stops watching a path.
     ///
     /// # Errors
     /// The path was not watched, or is gone.

@@ -19,18 +19,18 @@ pub(super) enum WatchTarget {
         file: PathBuf,
         folder: PathBuf,
         /// The password files of the site.
-        beside: Vec<NamedFile>,
+        password_files: Vec<WatchedPasswordFile>,
     },
 }
 
-/// A file that belongs to a site without being in it.
-pub(super) struct NamedFile {
+/// A password file of a site, outside of its archive.
+pub(super) struct WatchedPasswordFile {
     path: PathBuf,
     /// Its state before the last load.
     seen: Look,
 }
 
-impl NamedFile {
+impl WatchedPasswordFile {
     fn new(path: PathBuf) -> Self {
         Self { seen: look(&path), path }
     }
@@ -53,10 +53,11 @@ impl WatchTarget {
         content: &BuildSettings,
         password_files: &[&Path],
     ) -> Result<Self, Failure> {
-        let mut beside = password_files.iter().map(|path| NamedFile::new(path.to_path_buf()));
+        let mut watched =
+            password_files.iter().map(|path| WatchedPasswordFile::new(path.to_path_buf()));
         // Of a site without files the password files are all that can change.
         let file = match source {
-            ServedSource::Upstream(_) => beside.next().map(|file| file.path),
+            ServedSource::Upstream(_) => watched.next().map(|file| file.path),
             _ => source.file(),
         };
         Ok(match file {
@@ -70,7 +71,7 @@ impl WatchTarget {
                 Self::Folder(Scope::new(source.path(), names, rules).into())
             }
             Some(file) => {
-                Self::Archive { folder: folder_of(&file), file, beside: beside.collect() }
+                Self::Archive { folder: folder_of(&file), file, password_files: watched.collect() }
             }
         })
     }
@@ -87,9 +88,9 @@ impl WatchTarget {
     pub(super) fn watches(&self) -> Watches {
         match self {
             Self::Folder(scope) => scope.watches(),
-            Self::Archive { folder, beside, .. } => {
-                let beside = beside.iter().map(|file| folder_of(&file.path));
-                let folders = beside.chain([folder.clone()]);
+            Self::Archive { folder, password_files, .. } => {
+                let password_files = password_files.iter().map(|file| folder_of(&file.path));
+                let folders = password_files.chain([folder.clone()]);
                 folders.map(|folder| (folder, RecursiveMode::NonRecursive)).collect()
             }
         }
@@ -130,11 +131,11 @@ impl WatchTarget {
     }
 
     /// Records the state at the beginning of a build.
-    pub(super) fn see(&mut self) {
+    pub(super) fn record_state(&mut self) {
         match self {
-            Self::Folder(scope) => scope.see(),
-            Self::Archive { beside, .. } => {
-                beside.iter_mut().for_each(|file| file.seen = look(&file.path));
+            Self::Folder(scope) => scope.record_state(),
+            Self::Archive { password_files, .. } => {
+                password_files.iter_mut().for_each(|file| file.seen = look(&file.path));
             }
         }
     }

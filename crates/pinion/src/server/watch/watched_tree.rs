@@ -177,7 +177,7 @@ impl Scope {
     }
 
     /// Records the targets of all links at the beginning of a build.
-    pub(super) fn see(&mut self) {
+    pub(super) fn record_state(&mut self) {
         for link in self.rules.iter_mut().chain(&mut self.links) {
             link.seen = look(&self.source.join(&link.path));
         }
@@ -323,7 +323,7 @@ mod tests {
         assert!(!scope.take_walked(walked(vec![], SiteLayout::Static)) && !scope.has_moved());
         fs::remove_file(&rules).expect("removed");
         assert!(scope.has_moved());
-        scope.see();
+        scope.record_state();
         scope.resolve();
         assert!(scope.concerns(&rules) && scope.watches().contains_key(&folder.0));
         symlink("out/other", &rules).expect("a link");
@@ -345,7 +345,7 @@ mod tests {
         assert!((0..6).all(|_| !scope.has_moved()));
         fs::write(folder.0.join("out/a.html"), "another length").expect("written");
         assert!((0..3).any(|_| scope.has_moved()));
-        scope.see();
+        scope.record_state();
         assert!((0..6).all(|_| !scope.has_moved()));
     }
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use rustix::io::Errno;
 
 use super::Network;
-use crate::backend::sim::connection::{Client, Connect, Facts, Read};
+use crate::backend::sim::simulated_connection::{Client, Connect, Facts, Read};
 use crate::outgoing_connect::RemoteAddress;
 
 /// Bytes that the kernel takes from a client before the engine has read them.

@@ -42,9 +42,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Self { backend, core, .. } = self;
         let WorkerCore { connections, external, buffers, .. } = core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
-        let conn = connections.get(slot);
-        let Some(output) = outputs.get(conn.link.output) else { return Flush::Empty };
-        if conn.link.blocked.is_some() || output.in_flight {
+        let connection = connections.get(slot);
+        let Some(output) = outputs.get(connection.link.output) else { return Flush::Empty };
+        if connection.link.blocked.is_some() || output.in_flight {
             return Flush::Waits;
         }
         let mut short = false;
@@ -56,8 +56,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             let sending = match output.next(mappings, B::SENDS_FILES) {
                 Next::Nothing => {
                     output.clear(pool, mappings);
-                    outputs.free(&mut conn.link.output);
-                    conn.link.owes_sent = true;
+                    outputs.free(&mut connection.link.output);
+                    connection.link.owes_sent = true;
                     return Flush::Empty;
                 }
                 next => send_piece(backend, slot, next, external),
@@ -65,16 +65,16 @@ impl<B: Backend, A: App> Worker<B, A> {
             match sending {
                 None => return Flush::Broken(Gone::Broken),
                 Some(Sending::Done(bytes)) => {
-                    conn.link.sent(bytes);
+                    connection.link.sent(bytes);
                     output.advance(bytes, pool, mappings);
                     *turn_bytes += bytes;
                 }
                 Some(Sending::Blocked) => break,
                 Some(Sending::Pending) => {
                     output.lend();
-                    conn.link.sending = true;
-                    if conn.link.deadline.kind() != DeadlineKind::Send {
-                        conn.link.progress = 0;
+                    connection.link.sending = true;
+                    if connection.link.deadline.kind() != DeadlineKind::Send {
+                        connection.link.progress = 0;
                     }
                     return Flush::Waits;
                 }
@@ -85,7 +85,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Some(Sending::Failed(error)) => return Flush::Broken(why_failed(error)),
             }
         }
-        conn.link.block(backend, slot);
+        connection.link.block(backend, slot);
         if short {
             core.await_memory(slot);
         }
@@ -95,16 +95,16 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn sent(&mut self, slot: Slot, result: Result<usize, Errno>) {
         let WorkerCore { connections, buffers, .. } = &mut self.core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
-        let conn = connections.get(slot);
-        conn.link.sending = false;
-        if let Some(output) = outputs.get(conn.link.output) {
+        let connection = connections.get(slot);
+        connection.link.sending = false;
+        if let Some(output) = outputs.get(connection.link.output) {
             output.in_flight = false;
             match result {
                 Ok(bytes) => {
-                    conn.link.sent(bytes);
+                    connection.link.sent(bytes);
                     output.advance(bytes, pool, mappings);
                 }
-                Err(_) if conn.is_closing() => {}
+                Err(_) if connection.is_closing() => {}
                 Err(error) if is_shortage(error) => self.core.await_memory(slot),
                 Err(error) => {
                     let why = why_failed(error);
@@ -125,19 +125,19 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(super) fn reads_on(&mut self, slot: Slot, why: Gone) -> bool {
         let WorkerCore { connections, buffers, .. } = &mut self.core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
-        let conn = connections.get(slot);
-        let has_input = !conn.link.peer_ended || !conn.link.input.is_empty();
-        let is_peer = why == Gone::Peer && conn.direction == ConnectionDirection::Outgoing;
-        let Protocol::ByteStream(stream) = &mut conn.protocol else { return false };
+        let connection = connections.get(slot);
+        let has_input = !connection.link.peer_ended || !connection.link.input.is_empty();
+        let is_peer = why == Gone::Peer && connection.direction == ConnectionDirection::Outgoing;
+        let Protocol::ByteStream(stream) = &mut connection.protocol else { return false };
         if !is_peer || stream.state != StreamState::Open || !has_input && !stream.owes_end {
             return false;
         }
         (stream.finished, stream.is_reset) = (true, true);
         stream.owes_finish = false;
         stream.owes_writable = false;
-        if let Some(output) = outputs.get(conn.link.output) {
+        if let Some(output) = outputs.get(connection.link.output) {
             output.clear(pool, mappings);
-            outputs.free(&mut conn.link.output);
+            outputs.free(&mut connection.link.output);
         }
         true
     }
@@ -186,9 +186,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Informs the application that no output waits any more, if it has yet to be informed.
     #[inline]
     pub(crate) fn tell_sent(&mut self, slot: Slot) {
-        let conn = self.core.connections.get(slot);
-        if conn.link.owes_sent && conn.streams_have_no_output() {
-            conn.link.owes_sent = false;
+        let connection = self.core.connections.get(slot);
+        if connection.link.owes_sent && connection.streams_have_no_output() {
+            connection.link.owes_sent = false;
             self.app.sent(self.core.address(slot));
         }
     }

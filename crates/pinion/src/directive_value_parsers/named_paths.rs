@@ -4,10 +4,10 @@ use crate::directives::Kind;
 use crate::settings::{ProgramFile, SecretFile};
 use pinion_jobs::confined_folders::FolderAt;
 
-/// Most bytes of the name of a folder or a secret: scripts write it again and again.
+/// The longest name of a folder, secret or program, in bytes: scripts write it again and again.
 const NAME_MAX_BYTES: usize = 64;
 
-/// Checks a name that scripts have for something.
+/// Checks a name by which scripts call a folder, secret or program.
 fn check_name(name: &str) -> Result<(), String> {
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if name.is_empty() || name.len() > NAME_MAX_BYTES || !name.bytes().all(is_fine) {
