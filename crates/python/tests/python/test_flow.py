@@ -88,12 +88,12 @@ class ReadMeanwhile:
     """The lock for reading while the watch holds it, reads a request, and gives the lock up."""
 
     def __init__(self, server):
-        self.server, self.lock = server, server.reading
+        self.server, self.lock = server, server.read_lock
 
     def __enter__(self):
         while not self.server.backlog:
-            self.server.read(-1)
-        self.server.reading = self.lock
+            self.server.poll_sockets(-1)
+        self.server.read_lock = self.lock
         self.lock.acquire()
 
     def __exit__(self, *_):
@@ -102,7 +102,7 @@ class ReadMeanwhile:
 
 def read_meanwhile(environ, start):
     server = start.__self__.connection.server
-    server.reading = ReadMeanwhile(server)
+    server.read_lock = ReadMeanwhile(server)
     time.sleep(0.001)  # The main thread reads without the lock after quick calls.
     start('200 OK', [])
     return [b'']
