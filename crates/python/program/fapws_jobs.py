@@ -121,8 +121,8 @@ class FapwsServer(WsgiServer):
         return running
 
     def call_timer(self, timer):
-        # As in libev, a late timer does not make up for missed calls: its next call is due now at the
-        # earliest.
+        # As in libev, a late timer does not make up for missed calls: its next call is due now at
+        # the earliest.
         timer.due = max(timer.due + timer.delay, time.monotonic())
         if not timer.delay:
             timer.is_stopped = True
