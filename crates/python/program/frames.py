@@ -8,11 +8,12 @@
 
 import struct
 
-# Kinds of frames that the server sends. CONTENT and CONTENT_END carry a request body, and ROOM
-# enlarges the window in which this process may send a response body. GONE reports that the client
-# has disconnected, or that the response is no longer needed. TAKE_BACK asks for requests that were
-# not started. MESSAGE and CLOSED are events of a WebSocket. STACK asks for the stack trace of a
-# request. FILES and CHANNEL set up the channel for file descriptors (connection.py).
+# Kinds of frames that the server sends. REQUESTS is a batch of requests. CONTENT and CONTENT_END
+# carry a request body, and ROOM enlarges the window in which this process may send a response body.
+# GONE reports that the client has disconnected, or that the response is no longer needed. TAKE_BACK
+# asks for requests that were not started. MESSAGE and CLOSED are events of a WebSocket. STACK asks
+# for the stack trace of a request. FILES and CHANNEL set up the channel for file descriptors
+# (connection.py).
 REQUESTS, CONTENT, CONTENT_END, ROOM, GONE, TAKE_BACK = 1, 2, 3, 4, 5, 6
 MESSAGE, CLOSED, STACK, FILES, CHANNEL = 7, 8, 9, 10, 11
 # Kinds of frames that this process sends. READY comes first on each connection. RESPONSE is a
@@ -64,7 +65,7 @@ WATCHDOG_INTERVAL_SECONDS = 0.005
 # server, and the maximum number of unread bytes that it inspects: the size of the kernel's buffer.
 LOOP_CHECK_SECONDS = 0.5
 PEEK_MAX_BYTES = 256 * 1024
-# How long a cached result is trusted that says whether a device has a local file system.
+# How long the cache may answer whether the file system of a device is local (wsgi_files.py).
 LOCAL_DEVICE_SECONDS = 5
 # The maximum number of entries of each cache: field names, statuses, and response heads.
 CACHE_MAX_ENTRIES = 512
@@ -80,6 +81,7 @@ DIRECT_READS_MAX = 16
 # limits the wasted calls to one in so many batches.
 DIRECT_READ_PAUSE_BATCHES = 64
 
+# The layouts of a frame header, of the same with the length of a response head, and of payloads.
 frame_header_format = struct.Struct('<III')
 response_header_format = struct.Struct('<IIII')
 u32_format = struct.Struct('<I')

@@ -265,7 +265,7 @@ class WsgiRequest:
         if self.content_length is not None:
             length = self.content_length
         elif not length or not self.has_body:
-            # An application that leaves out the body of a HEAD response has not told its length.
+            # The application has left out the body of a HEAD response, so its length is unknown.
             length = None
         self.send_one_frame_response(self.head + self.content_length_line(length), b'')
 

@@ -175,7 +175,7 @@ class WsgiServer(WsgiThreads):
         return True
 
     def give_back(self, connection, numbers):
-        """Gives those of the requests that were not started back to the server."""
+        """Gives the requests back to the server, except those that have already started."""
         given_back = []
         for number in numbers:
             request = connection.requests.get(number)
