@@ -1,5 +1,5 @@
-/* The bare loop for CGI: it starts a program with posix_spawn, reads its standard output to the
- * end, and waits for it. Its cost is the cost of the kernel and the program.
+/* A minimal CGI gateway: it repeatedly starts a program with posix_spawn, reads its standard output
+ * to the end, and waits for it. Nearly all of its time is spent in the kernel and the program.
  * Build: cc -O3 -o spawn spawn.c      Run: ./spawn COUNT PROGRAM */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 int main(int argc, char **argv) {
     if (argc < 3) return 2;
     char *arguments[] = {argv[2], 0}, *variables[] = {"GATEWAY_INTERFACE=CGI/1.1", 0};
-    for (long left = atol(argv[1]); left > 0; left--) {
+    for (long remaining = atol(argv[1]); remaining > 0; remaining--) {
         int output[2], status;
         pid_t child;
         posix_spawn_file_actions_t actions;

@@ -1,6 +1,7 @@
-"""An application with streams of events, one each second on each stream.
+"""An application with event streams: every stream sends one event per second.
 
-The streams have their events one after the other, so that the work for them is spread evenly.
+The events of different streams are spread evenly over the second, and so is the work for them.
+
 Usage: event_stream_server.py PORT
 """
 
@@ -17,20 +18,23 @@ EVENT = b"b\r\ndata: now\n\n\r\n"
 PERIOD_SECONDS = 1.0
 
 
-def accepted(listener):
-    """Takes a client, if one waits, and sends it the head and the first event."""
+def accept_client(listener):
+    """Accepts a client and sends it the response head and the first event.
+
+    Returns its socket, or None if no client waits or the client fails.
+    """
     try:
         stream, _ = listener.accept()
     except BlockingIOError:
         return None
     stream.settimeout(5)
-    asked = b""
+    request = b""
     try:
-        while b"\r\n\r\n" not in asked:
+        while b"\r\n\r\n" not in request:
             piece = stream.recv(4096)
             if not piece:
                 return None
-            asked += piece
+            request += piece
         stream.sendall(HEAD + EVENT)
     except OSError:
         return None
@@ -38,8 +42,8 @@ def accepted(listener):
     return stream
 
 
-def is_open(stream):
-    """Sends an event. Returns false for a reader with a full buffer, which has left."""
+def send_event(stream):
+    """Sends an event. Returns False if the client is gone, or too slow to empty its buffer."""
     try:
         return stream.send(EVENT) == len(EVENT)
     except OSError:
@@ -52,19 +56,19 @@ def main():
     listener.setblocking(False)
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
-    # Each stream with the time of its next event; the first one is due first.
+    # Tuples of the time of the next event and a stream, sorted by that time.
     streams = []
     while True:
         now = time.monotonic()
-        due = []
+        due_streams = []
         while streams and streams[0][0] <= now:
-            due.append(streams.pop(0)[1])
-        for stream in due:
-            if is_open(stream):
+            due_streams.append(streams.pop(0)[1])
+        for stream in due_streams:
+            if send_event(stream):
                 streams.append((now + PERIOD_SECONDS, stream))
         wait = streams[0][0] - now if streams else PERIOD_SECONDS
         for _ in selector.select(max(0, min(wait, PERIOD_SECONDS))):
-            while stream := accepted(listener):
+            while stream := accept_client(listener):
                 streams.append((time.monotonic() + PERIOD_SECONDS, stream))
 
 

@@ -1,4 +1,4 @@
-"""A FastCGI application with flup: `python flup_hello.py SOCKET`."""
+"""A FastCGI application that uses flup: `python flup_hello.py SOCKET`."""
 
 import sys
 

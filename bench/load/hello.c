@@ -1,5 +1,5 @@
-/* The smallest CGI script there is: without an interpreter, and linked statically, so that starting
- * it is nearly all that it costs. Build: cc -O3 -static -o hello hello.c */
+/* A minimal CGI program. It needs no interpreter and is linked statically, so nearly all of its
+ * cost is starting a process. Build: cc -O3 -static -o hello hello.c */
 #include <unistd.h>
 
 int main(void) {

@@ -1,15 +1,15 @@
-"""The smallest applications, for WSGI and ASGI, and some that send more: a file, the received
-content, an event each second.
+"""Minimal applications for WSGI and ASGI. For some benchmarks, they send a file, the received body
+or an event each second.
 
-Run as a program with a port, it serves the WSGI application with fastpysgi.
+If this file is run as a program, with a port, it serves the WSGI application with fastpysgi.
 """
 
 import os
 import sys
 
-CONTENT = b'hello world!\n'
-FIELDS = [('Content-Type', 'text/plain'), ('Content-Length', str(len(CONTENT)))]
-ASGI_FIELDS = [(name.lower().encode(), value.encode()) for name, value in FIELDS]
+BODY = b'hello world!\n'
+HEADERS = [('Content-Type', 'text/plain'), ('Content-Length', str(len(BODY)))]
+ASGI_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS]
 PIECE_BYTES = 64 << 10
 FILE = os.path.join(os.path.dirname(__file__), 'python_file.bin')
 
@@ -21,12 +21,12 @@ def app(environ, start_response):
     if environ['QUERY_STRING'] == 'echo':
         start_response('200 OK', [('Content-Type', 'application/octet-stream')])
         return iter(lambda: environ['wsgi.input'].read(PIECE_BYTES), b'')
-    start_response('200 OK', FIELDS)
-    return [CONTENT]
+    start_response('200 OK', HEADERS)
+    return [BODY]
 
 
 async def send_events(send):
-    # The import is not at the top: the WSGI application does without its memory.
+    # This import is not at the top, so that the WSGI application needs no memory for asyncio.
     import asyncio
     fields = [(b'content-type', b'text/event-stream')]
     await send({'type': 'http.response.start', 'status': 200, 'headers': fields})
@@ -40,8 +40,8 @@ async def main(scope, receive, send):
         return
     if scope['path'].endswith('/events'):
         await send_events(send)
-    await send({'type': 'http.response.start', 'status': 200, 'headers': ASGI_FIELDS})
-    await send({'type': 'http.response.body', 'body': CONTENT})
+    await send({'type': 'http.response.start', 'status': 200, 'headers': ASGI_HEADERS})
+    await send({'type': 'http.response.body', 'body': BODY})
 
 
 if __name__ == '__main__':

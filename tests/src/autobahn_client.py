@@ -1,13 +1,13 @@
-"""Runs the cases of Autobahn's test suite against a server that sends every message back.
+"""Runs test cases of the Autobahn test suite against a server that echoes every message.
 
 python3 autobahn_client.py SUITE URL CASES
 
-SUITE is the folder of the package autobahntestsuite. CASES names cases by their first numbers:
-"1,2,10" selects all cases whose numbers begin with one of these. For each case it prints its
-number, its behaviour, its close, and the reasons.
+SUITE is the folder of the package autobahntestsuite. CASES selects cases by the start of their
+numbers: "1,2,10" selects all cases whose numbers begin with one of these. For each case, the script
+prints its number, its results for behaviour and close, and the explanations of these results.
 
-The suite is written for Python 2. It is not changed: its cases are read with a few replacements,
-and a str of theirs is a sequence of bytes, as it was in Python 2.
+The suite is written for Python 2. It stays unmodified on disk: some replacements are made when its
+cases are loaded, and every str of a case is a sequence of bytes, as in Python 2.
 """
 
 import re
@@ -24,8 +24,8 @@ from autobahn.twisted.websocket import (
 )
 from twisted.internet import reactor
 
-PATIENCE_SECONDS = 500
-# Cases that run at the same time: most of them wait for something.
+TIMEOUT_SECONDS = 500
+# The number of cases that run at the same time. Most of them wait for a timeout.
 CONNECTIONS_MAX = 4
 SUITE, URL = Path(sys.argv[1]), sys.argv[2]
 CASES = str(SUITE / "case")
@@ -68,7 +68,7 @@ def load_cases():
 
 
 def as_bytes(value):
-    """Events in a form in which they can be compared: every text is bytes."""
+    """Returns an event with every str converted to bytes, so that events can be compared."""
     if isinstance(value, str):
         return value.encode("latin-1")
     if isinstance(value, (list, tuple)):
@@ -77,7 +77,7 @@ def as_bytes(value):
 
 
 class Fuzzer(WebSocketClientProtocol):
-    """The connection of a case. It waits for the server much longer than a case requires."""
+    """The connection of a test case. It waits longer for the server than the case requires."""
 
     connectionWasOpen = False
 
@@ -104,27 +104,27 @@ class Fuzzer(WebSocketClientProtocol):
         self.case.onClose(*arguments)
 
     def enableWirelog(self, _):
-        """There is no log of bytes."""
+        """Does nothing, because there is no log of the transferred bytes."""
 
-    def later(self, seconds, action):
-        def act():
+    def schedule_if_open(self, seconds, action):
+        def run_if_open():
             if self.state != self.STATE_CLOSED:
                 action()
 
-        reactor.callLater(seconds, act)
+        reactor.callLater(seconds, run_if_open)
 
     def continueLater(self, delay, action, tag=None):
-        self.later(delay, action)
+        self.schedule_if_open(delay, action)
 
     def killAfter(self, _):
-        self.later(PATIENCE_SECONDS, self._fail_connection)
+        self.schedule_if_open(TIMEOUT_SECONDS, self._fail_connection)
 
     def closeAfter(self, delay):
-        # Cases that expect nothing end after this time. The others end once they have the expected
-        # data.
+        # A case that expects no events ends after this delay. The others end as soon as they have
+        # received the expected events.
         expected = self.case.expected
-        expects = any(expected.values()) or not expected
-        self.later(PATIENCE_SECONDS if expects else delay, self.sendClose)
+        expects_events = any(expected.values()) or not expected
+        self.schedule_if_open(TIMEOUT_SECONDS if expects_events else delay, self.sendClose)
 
     def sendFrame(self, opcode, payload=b"", **options):
         self.txFrameStats[opcode] = self.txFrameStats.get(opcode, 0) + 1
@@ -140,62 +140,64 @@ class Fuzzer(WebSocketClientProtocol):
         super().sendCloseFrame(code, as_bytes(reasonUtf8), isReply)
 
 
-class Run:
-    """Runs one case after another, each over a connection of its own."""
+class CaseRunner:
+    """Runs the test cases, each on its own connection."""
 
     def __init__(self, cases):
-        self.cases, self.running = iter(cases), 0
+        self.cases, self.running_count = iter(cases), 0
         for _ in range(CONNECTIONS_MAX):
-            self.next()
+            self.start_next_case()
 
-    def next(self):
+    def start_next_case(self):
         case = next(self.cases, None)
         if case is not None:
-            self.running += 1
+            self.running_count += 1
             self.connect(case)
-        elif self.running == 0:
+        elif self.running_count == 0:
             reactor.stop()
 
-    def connect(self, kind):
+    def connect(self, case_class):
         factory = WebSocketClientFactory(URL)
         factory.setProtocolOptions(
             failByDrop=False,
-            openHandshakeTimeout=PATIENCE_SECONDS,
-            closeHandshakeTimeout=PATIENCE_SECONDS,
-            serverConnectionDropTimeout=PATIENCE_SECONDS,
+            openHandshakeTimeout=TIMEOUT_SECONDS,
+            closeHandshakeTimeout=TIMEOUT_SECONDS,
+            serverConnectionDropTimeout=TIMEOUT_SECONDS,
         )
 
-        def build(_):
+        def build_protocol(_):
             protocol = Fuzzer()
             protocol.factory = factory
-            protocol.case = case = kind(protocol)
+            protocol.case = case = case_class(protocol)
             case.compare = lambda one, other: as_bytes(one) == as_bytes(other)
-            protocol.done = lambda: self.report(kind, case)
+            protocol.done = lambda: self.report(case_class, case)
             return protocol
 
-        factory.buildProtocol = build
+        factory.buildProtocol = build_protocol
         factory.clientConnectionFailed = lambda _, reason: self.fail(reason)
         connectWS(factory)
 
-    def report(self, kind, case):
-        print(number(kind), case.behavior, case.behaviorClose, end=" ", sep="|")
+    def report(self, case_class, case):
+        print(case_number(case_class), case.behavior, case.behaviorClose, end=" ", sep="|")
         print(case.result, case.resultClose, flush=True)
-        self.running -= 1
-        self.next()
+        self.running_count -= 1
+        self.start_next_case()
 
     def fail(self, reason):
         print("no connection:", reason.getErrorMessage())
         reactor.stop()
 
 
-def number(kind):
-    return kind.__name__[len("Case") :].replace("_", ".")
+def case_number(case_class):
+    return case_class.__name__[len("Case") :].replace("_", ".")
 
 
 def main():
     prefixes = tuple(f"{prefix}." for prefix in sys.argv[3].split(","))
-    wanted = [case for case in load_cases() if (number(case) + ".").startswith(prefixes)]
-    reactor.callWhenRunning(Run, wanted)
+    selected_cases = [
+        case for case in load_cases() if (case_number(case) + ".").startswith(prefixes)
+    ]
+    reactor.callWhenRunning(CaseRunner, selected_cases)
     reactor.run()
 
 

@@ -1,9 +1,9 @@
-"""Runs a program that may not execute code which it has generated.
+"""Runs a program that is not allowed to execute code that it has generated.
 
 python3 deny_execute.py prctl|seccomp PROGRAM ARGUMENT...
 
-These are the two ways in which systemd does it for `MemoryDenyWriteExecute=yes`: PR_SET_MDWE of
-Linux 6.3, and before that a filter of system calls.
+systemd implements `MemoryDenyWriteExecute=yes` in these two ways: with PR_SET_MDWE since Linux 6.3,
+and with a seccomp filter on older kernels.
 """
 
 import ctypes
@@ -18,24 +18,24 @@ PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 LOAD_WORD, AND, JUMP_IF_EQUAL, JUMP_IF_SET, RETURN = 0x20, 0x54, 0x15, 0x45, 0x06
 ALLOW, FAIL, EPERM = 0x7FFF0000, 0x00050000, 1
 PROT_WRITE, PROT_EXEC = 2, 4
-THIRD_ARGUMENT = 16 + 2 * 8  # in struct seccomp_data, its lower half
+THIRD_ARGUMENT = 16 + 2 * 8  # The offset of its lower half in struct seccomp_data.
 
-# mmap, mprotect, pkey_mprotect
+# The numbers of mmap, mprotect and pkey_mprotect.
 CALLS = {"x86_64": (9, 10, 329), "aarch64": (222, 226, 288)}
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option, *arguments):
-    """Makes the call with five arguments, of which the missing ones are 0."""
+    """Calls prctl() with five arguments; missing ones are 0."""
     words = [ctypes.c_ulong(word) if isinstance(word, int) else word for word in arguments]
     words += [ctypes.c_ulong(0)] * (4 - len(words))
     if libc.prctl(option, *words) != 0:
         sys.exit(f"prctl {option}: " + os.strerror(ctypes.get_errno()))
 
 
-def filtered():
-    """Refuses memory that is writable and executable, and memory that becomes executable."""
+def install_filter():
+    """Forbids mappings that are writable and executable, and making memory executable later."""
     mmap, mprotect, pkey_mprotect = CALLS[platform.machine()]
     program = b"".join(
         struct.pack("=HBBI", code, if_true, if_false, value)
@@ -55,13 +55,13 @@ def filtered():
         )
     )
     code = ctypes.create_string_buffer(program)
-    described = struct.pack("HP", len(program) // 8, ctypes.addressof(code))
+    filter_program = struct.pack("HP", len(program) // 8, ctypes.addressof(code))
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, described)
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filter_program)
 
 
 if sys.argv[1] == "prctl":
     prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN)
 else:
-    filtered()
+    install_filter()
 os.execvp(sys.argv[2], sys.argv[2:])

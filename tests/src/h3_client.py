@@ -1,8 +1,8 @@
-"""aioquic as a client of HTTP/3: it runs a scenario, and fails with a message.
+"""Runs a scenario with aioquic as an HTTP/3 client. Exits with a message if a check fails.
 
 python3 h3_client.py SCENARIO PORT FOLDER
 
-FOLDER contains the served files: `small.bin` and `large.bin`.
+FOLDER contains the files that the server serves: `small.bin` and `large.bin`.
 """
 
 import asyncio
@@ -26,333 +26,353 @@ from aioquic.quic.packet import (
     encode_long_header_first_byte,
 )
 
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
 
 
-class Answer:
+class Response:
     def __init__(self):
-        self.fields, self.content, self.bytes_wanted = {}, bytearray(), 0
+        self.fields, self.body, self.awaited_bytes = {}, bytearray(), 0
         loop = asyncio.get_running_loop()
-        self.whole, self.part = loop.create_future(), loop.create_future()
+        self.complete, self.awaited_part = loop.create_future(), loop.create_future()
 
     @property
     def status(self):
         return int(self.fields[b":status"])
 
-    async def has(self, count):
-        """Waits until this many bytes of the content have arrived."""
-        self.bytes_wanted, self.part = count, asyncio.get_running_loop().create_future()
-        if len(self.content) < count:
-            await patiently(self.part)
+    async def wait_for_bytes(self, count):
+        """Waits until `count` bytes of the body have arrived."""
+        self.awaited_bytes, self.awaited_part = count, asyncio.get_running_loop().create_future()
+        if len(self.body) < count:
+            await with_timeout(self.awaited_part)
 
-    def take(self, event):
+    def process_event(self, event):
         if isinstance(event, HeadersReceived):
             self.fields = dict(event.headers)
         else:
-            self.content += event.data
-        if len(self.content) >= self.bytes_wanted and not self.part.done():
-            self.part.set_result(None)
-        if event.stream_ended and not self.whole.done():
-            self.whole.set_result(self)
+            self.body += event.data
+        if len(self.body) >= self.awaited_bytes and not self.awaited_part.done():
+            self.awaited_part.set_result(None)
+        if event.stream_ended and not self.complete.done():
+            self.complete.set_result(self)
 
 
 class Client(QuicConnectionProtocol):
-    def __init__(self, *arguments, **named):
-        super().__init__(*arguments, **named)
-        self.http, self.answers = H3Connection(self._quic), {}
+    def __init__(self, *arguments, **keywords):
+        super().__init__(*arguments, **keywords)
+        self.http, self.responses = H3Connection(self._quic), {}
         self.handshake = None
-        # The library does not know that a response to HEAD has no content; `requests` compares the
-        # lengths.
+        # The library does not know that a response to HEAD has no body, and would report a wrong
+        # length. The scenario `requests` compares the lengths itself.
         self.http._check_content_length = lambda stream: None
 
-    def ask(self, path, method="GET", content=None, fields=()):
-        """Begins a request; its response comes later."""
+    def send_request(self, path, method="GET", body=None, fields=()):
+        """Sends a request and returns the Response, which is filled when data arrives."""
         stream = self._quic.get_next_available_stream_id()
         head = {":method": method, ":scheme": "https", ":authority": "localhost", ":path": path}
         head = [(name.encode(), value.encode()) for name, value in [*head.items(), *fields]]
-        answer = self.answers[stream] = Answer()
-        answer.stream = stream
-        self.http.send_headers(stream, head, end_stream=content is None)
-        if content is not None:
-            self.http.send_data(stream, content, end_stream=True)
+        response = self.responses[stream] = Response()
+        response.stream = stream
+        self.http.send_headers(stream, head, end_stream=body is None)
+        if body is not None:
+            self.http.send_data(stream, body, end_stream=True)
         self.transmit()
-        return answer
+        return response
 
-    def prioritize(self, answer, value):
-        """Sends PRIORITY_UPDATE (RFC 9218 §7.2)."""
-        frame = encode_frame(0xF0700, encode_uint_var(answer.stream) + value)
+    def prioritize(self, response, value):
+        """Sends a PRIORITY_UPDATE frame (RFC 9218 §7.2)."""
+        frame = encode_frame(0xF0700, encode_uint_var(response.stream) + value)
         self._quic.send_stream_data(self.http._local_control_stream_id, frame)
         self.transmit()
 
     async def get(self, path, **more):
-        return await patiently(self.ask(path, **more).whole)
+        return await with_timeout(self.send_request(path, **more).complete)
 
     def quic_event_received(self, event):
         if isinstance(event, HandshakeCompleted):
             self.handshake = event
         if isinstance(event, ConnectionTerminated):
-            for answer in self.answers.values():
-                if not answer.whole.done():
-                    answer.whole.set_exception(ConnectionError(str(event)))
-                    answer.whole.exception()  # not every caller waits for it
-        if isinstance(event, StreamReset) and event.stream_id in self.answers:
-            self.answers[event.stream_id].whole.set_exception(ConnectionError(str(event)))
+            for response in self.responses.values():
+                if not response.complete.done():
+                    response.complete.set_exception(ConnectionError(str(event)))
+                    # Not every caller waits for the future. Reading its exception avoids a warning.
+                    response.complete.exception()
+        if isinstance(event, StreamReset) and event.stream_id in self.responses:
+            self.responses[event.stream_id].complete.set_exception(ConnectionError(str(event)))
         for event in self.http.handle_event(event):
-            answer = self.answers.get(getattr(event, "stream_id", None))
-            if answer and isinstance(event, (DataReceived, HeadersReceived)):
-                answer.take(event)
+            response = self.responses.get(getattr(event, "stream_id", None))
+            if response and isinstance(event, (DataReceived, HeadersReceived)):
+                response.process_event(event)
 
     def certificate(self):
-        """Returns the certificate of the server; none in a session that is resumed."""
+        """Returns the certificate of the server, or None in a resumed session."""
         return self._quic.tls._peer_certificate
 
     async def move(self):
-        """Continues from another port; packets on their way to the old one are lost."""
-        before = self._transport
-        own = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
-        own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        own.bind(("::", 0, 0, 0))
-        await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, sock=own)
-        before.close()
+        """Migrates to another local port. Packets that are in transit to the old port are lost."""
+        old_transport = self._transport
+        udp_socket = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+        udp_socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        udp_socket.bind(("::", 0, 0, 0))
+        await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, sock=udp_socket)
+        old_transport.close()
 
 
-async def patiently(awaited):
-    return await asyncio.wait_for(awaited, PATIENCE_SECONDS)
+async def with_timeout(awaited):
+    return await asyncio.wait_for(awaited, TIMEOUT_SECONDS)
 
 
 def configuration(**more):
-    made = QuicConfiguration(is_client=True, alpn_protocols=["h3"], **more)
-    made.server_name, made.verify_mode = "localhost", ssl.CERT_NONE
-    return made
+    options = QuicConfiguration(is_client=True, alpn_protocols=["h3"], **more)
+    options.server_name, options.verify_mode = "localhost", ssl.CERT_NONE
+    return options
 
 
-def connected(port, own=None, host="127.0.0.1", **more):
-    own = own or configuration()
-    return connect(host, port, configuration=own, create_protocol=Client, **more)
+def connect_client(port, quic_options=None, host="127.0.0.1", **more):
+    quic_options = quic_options or configuration()
+    return connect(host, port, configuration=quic_options, create_protocol=Client, **more)
 
 
-def equal(found, wanted, what):
-    if found != wanted:
-        raise SystemExit(f"{what}: {str(found)[:200]}, not {str(wanted)[:200]}")
+def check(actual, expected, subject):
+    if actual != expected:
+        raise SystemExit(f"{subject}: {str(actual)[:200]}, not {str(expected)[:200]}")
 
 
 async def requests(port, files):
-    """GET, HEAD, missing resources, and content that is not read."""
-    async with connected(port) as client:
-        for name, content in files.items():
-            answer = await client.get(f"/{name}")
-            equal(answer.status, 200, name)
-            equal(answer.content == content, True, f"the content of {name}")
-            equal(int(answer.fields[b"content-length"]), len(content), f"the length of {name}")
+    """Sends GET, HEAD, requests for a missing file, and POST requests with unread bodies."""
+    async with connect_client(port) as client:
+        for name, body in files.items():
+            response = await client.get(f"/{name}")
+            check(response.status, 200, name)
+            check(response.body == body, True, f"the body of {name}")
+            check(int(response.fields[b"content-length"]), len(body), f"the length of {name}")
             head = await client.get(f"/{name}", method="HEAD")
-            equal((head.status, head.content), (200, b""), f"HEAD {name}")
-            equal(head.fields[b"etag"], answer.fields[b"etag"], f"the tag of {name}")
-        equal((await client.get("/nothing")).status, 404, "what is not there")
+            check((head.status, head.body), (200, b""), f"HEAD {name}")
+            check(head.fields[b"etag"], response.fields[b"etag"], f"the tag of {name}")
+        check((await client.get("/nothing")).status, 404, "the status of a missing file")
         for length in (0, 100, 200_000, 3_000_000):
-            answer = await client.get("/small.bin", method="POST", content=b"x" * length)
-            equal(answer.status, 405, f"POST with {length} bytes")
+            response = await client.get("/small.bin", method="POST", body=b"x" * length)
+            check(response.status, 405, f"POST with {length} bytes")
         again = await client.get("/small.bin")
-        equal(again.content, files["small.bin"], "the request behind them")
+        check(again.body, files["small.bin"], "a later response")
 
 
 async def far_upload(port, files):
-    """Sends content to a script at the other end of a long path; prints the response."""
-    async with connected(port, host="10.9.0.1") as client:
-        content = files["large.bin"]
-        length = [("content-length", str(len(content)))]
-        answer = await client.get("/upload", method="POST", content=content, fields=length)
-        print(answer.content.decode(), end="")
+    """Uploads a body to a script over a path with a long delay, and prints the response."""
+    async with connect_client(port, host="10.9.0.1") as client:
+        body = files["large.bin"]
+        length = [("content-length", str(len(body)))]
+        response = await client.get("/upload", method="POST", body=body, fields=length)
+        print(response.body.decode(), end="")
 
 
 async def far_beside(port, files):
-    """Sends small requests during an upload, on one connection: they end before it does."""
-    async with connected(port, host="10.9.0.1") as client:
-        content = files["large.bin"]
-        length = [("content-length", str(len(content)))]
-        upload = client.ask("/upload", method="POST", content=content, fields=length)
+    """Sends small requests during an upload on the same connection; they finish before it does."""
+    async with connect_client(port, host="10.9.0.1") as client:
+        body = files["large.bin"]
+        length = [("content-length", str(len(body)))]
+        upload = client.send_request("/upload", method="POST", body=body, fields=length)
         for _ in range(3):
-            answer = await client.get("/small.bin")
-            equal((answer.status, answer.content), (200, files["small.bin"]), "beside the upload")
-            equal(upload.whole.done(), False, "the upload is over")
-        print((await patiently(upload.whole)).content.decode(), end="")
+            response = await client.get("/small.bin")
+            subject = "a response during the upload"
+            check((response.status, response.body), (200, files["small.bin"]), subject)
+            check(upload.complete.done(), False, "the upload has finished")
+        print((await with_timeout(upload.complete)).body.decode(), end="")
 
 
 async def parallel(port, files):
-    """Sends a hundred requests at the same time, and as many again."""
-    async with connected(port) as client:
+    """Sends a hundred requests at the same time, twice."""
+    async with connect_client(port) as client:
         for _ in range(2):
-            answers = [client.ask("/small.bin") for _ in range(100)]
-            for answer in answers:
-                whole = await patiently(answer.whole)
-                equal((whole.status, whole.content), (200, files["small.bin"]), "one of many")
+            responses = [client.send_request("/small.bin") for _ in range(100)]
+            for response in responses:
+                await with_timeout(response.complete)
+                check(response.status, 200, "the status of one of many")
+                check(response.body, files["small.bin"], "the body of one of many")
 
 
 async def repeats(port, files):
-    """Repeats the same requests: the fields stay the same while the table is used."""
-    async with connected(port) as client:
-        asked = [(path, method) for path in ("/small.bin", "/large.bin", "/", "/nothing")
+    """Repeats the same requests; the fields stay the same while the QPACK table is in use."""
+    async with connect_client(port) as client:
+        requested = [(path, method) for path in ("/small.bin", "/large.bin", "/", "/nothing")
                  for method in ("GET", "HEAD", "POST")]
-        known = {}
-        for turn in range(12):
-            answers = [(one, client.ask(one[0], method=one[1])) for one in asked]
-            for one, answer in answers:
-                fields = dict((await patiently(answer.whole)).fields)
+        known_fields = {}
+        for repetition in range(12):
+            responses = [client.send_request(path, method=method) for path, method in requested]
+            for request, response in zip(requested, responses):
+                fields = dict((await with_timeout(response.complete)).fields)
                 fields.pop(b"date")
-                equal(fields, known.setdefault(one, fields), f"the fields of {one} in turn {turn}")
+                subject = f"the fields of {request} in repetition {repetition}"
+                check(fields, known_fields.setdefault(request, fields), subject)
         stream = client.http._peer_encoder_stream_id
-        equal(stream is not None, True, "the server uses the table")
+        check(stream is not None, True, "whether the server uses the dynamic table")
 
 
 async def priorities(port, files):
-    """A field of priority with any value is accepted; a more urgent response comes first."""
-    async with connected(port) as client:
+    """Sends Priority fields: any value is accepted, and a more urgent response arrives first."""
+    async with connect_client(port) as client:
         for value in ("u=0", "u=7, i", "u=3,i=?0", "u=9", "i", "u=a", "(", "x;y=1, u=1"):
-            answer = await client.get("/small.bin", fields=[("priority", value)])
-            equal((answer.status, answer.content), (200, files["small.bin"]), value)
-    whole = len(files["large.bin"])
+            response = await client.get("/small.bin", fields=[("priority", value)])
+            check((response.status, response.body), (200, files["small.bin"]), value)
+    total_bytes = len(files["large.bin"])
     low, high = [[("priority", value)] for value in ("u=5", "u=1")]
-    await overtakes(port, whole, low, lambda client: client.ask("/large.bin", fields=high))
-    await overtakes(port, whole, (), urgent_by_a_frame)
-    async with connected(port) as client:
-        both = [client.ask("/large.bin", fields=[("priority", "i")]) for _ in range(2)]
-        await patiently(both[0].whole)
-        equal(len(both[1].content) > whole // 2, True, "answers in turn")
+
+    def send_with_high_priority(client):
+        return client.send_request("/large.bin", fields=high)
+
+    await assert_overtakes(port, total_bytes, low, send_with_high_priority)
+    await assert_overtakes(port, total_bytes, (), send_request_with_priority_update)
+    async with connect_client(port) as client:
+        incremental = [("priority", "i")]
+        downloads = [client.send_request("/large.bin", fields=incremental) for _ in range(2)]
+        await with_timeout(downloads[0].complete)
+        check(len(downloads[1].body) > total_bytes // 2, True, "interleaved responses")
 
 
-def urgent_by_a_frame(client):
-    answer = client.ask("/large.bin")
-    client.prioritize(answer, b"u=0")
-    return answer
+def send_request_with_priority_update(client):
+    response = client.send_request("/large.bin")
+    client.prioritize(response, b"u=0")
+    return response
 
 
-async def overtakes(port, whole, fields, ask_urgent):
-    """A more urgent request during a download is complete before the download."""
+async def assert_overtakes(port, total_bytes, fields, send_urgent_request):
+    """Checks that a more urgent request during a download is complete before the download."""
     while True:
-        async with connected(port) as client:
-            first = client.ask("/large.bin", fields=fields)
-            await first.has(100_000)
-            urgent = ask_urgent(client)
-            await urgent.has(1)
-            came_before = len(first.content)
-            await patiently(urgent.whole)
-            equal(len(urgent.content), whole, "what is urgent")
-            # A request that is sent when the download is nearly complete proves nothing.
-            if came_before < whole // 2:
-                equal(len(first.content) < whole, True, "what is not comes later")
+        async with connect_client(port) as client:
+            first = client.send_request("/large.bin", fields=fields)
+            await first.wait_for_bytes(100_000)
+            urgent = send_urgent_request(client)
+            await urgent.wait_for_bytes(1)
+            received_before = len(first.body)
+            await with_timeout(urgent.complete)
+            check(len(urgent.body), total_bytes, "the length of the urgent response")
+            # If the download was already half complete, the order proves nothing, so try again.
+            if received_before < total_bytes // 2:
+                check(len(first.body) < total_bytes, True, "the order of the responses")
                 return
 
 
 async def migration(port, files):
-    """The client changes its port and its connection ID repeatedly during a download."""
-    async with connected(port) as client:
-        answer = client.ask("/large.bin")
+    """Changes the client's port and its connection ID repeatedly during a download."""
+    async with connect_client(port) as client:
+        response = client.send_request("/large.bin")
         part, moves = len(files["large.bin"]) // 12, 10
         for number in range(1, moves + 1):
-            await answer.has(number * part)
-            equal(answer.whole.done(), False, "a download that goes on")
+            await response.wait_for_bytes(number * part)
+            check(response.complete.done(), False, "whether the download has finished")
             await client.move()
             if number % 2:
                 client.change_connection_id()
             else:
-                await patiently(client.ping())
-        await patiently(answer.whole)
-        equal(answer.content == files["large.bin"], True, "what came over many paths")
-        equal((await client.get("/small.bin")).content, files["small.bin"], "behind it")
+                await with_timeout(client.ping())
+        await with_timeout(response.complete)
+        check(response.body == files["large.bin"], True, "the body over many paths")
+        check((await client.get("/small.bin")).body, files["small.bin"], "a later response")
 
 
 async def keys(port, files):
-    """The keys change during a download, and between requests."""
-    async with connected(port) as client:
-        answer = client.ask("/large.bin")
+    """Updates the packet protection keys during a download, and between requests."""
+    async with connect_client(port) as client:
+        response = client.send_request("/large.bin")
         for number in range(1, 6):
-            await answer.has(number * 1_000_000)
-            equal(answer.whole.done(), False, "a download that goes on")
+            await response.wait_for_bytes(number * 1_000_000)
+            check(response.complete.done(), False, "whether the download has finished")
             client.request_key_update()
-            await patiently(client.ping())
-        await patiently(answer.whole)
-        equal(answer.content == files["large.bin"], True, "what came by several keys")
+            await with_timeout(client.ping())
+        await with_timeout(response.complete)
+        check(response.body == files["large.bin"], True, "the body under several keys")
         for _ in range(3):
             client.request_key_update()
-            equal((await client.get("/small.bin")).content, files["small.bin"], "behind it")
+            check((await client.get("/small.bin")).body, files["small.bin"], "a later response")
 
 
 async def close(port, files):
-    """A client that leaves with either code, during a download and without one, does not affect
-    other clients."""
+    """Closes connections with either error code, with and without a download in progress.
+
+    Other clients are not affected.
+    """
     for code in (ErrorCode.H3_NO_ERROR, ErrorCode.H3_INTERNAL_ERROR):
         for path in (None, "/large.bin"):
-            async with connected(port) as client:
+            async with connect_client(port) as client:
                 if path:
-                    answer = client.ask(path)
-                    await answer.has(100_000)
+                    response = client.send_request(path)
+                    await response.wait_for_bytes(100_000)
                 client.close(error_code=code)
-                await patiently(client.wait_closed())
+                await with_timeout(client.wait_closed())
     await requests(port, files)
 
 
 async def resumption(port, files):
-    """A session is resumed, and early data is not offered: a request could be played again."""
+    """Resumes a session; the server offers no early data, because it could be replayed."""
     tickets = []
-    async with connected(port, session_ticket_handler=tickets.append) as client:
-        equal((await client.get("/small.bin")).status, 200, "the first connection")
-        equal(client.handshake.session_resumed, False, "the first one is resumed")
-    equal(bool(tickets), True, "a ticket")
-    equal([ticket.max_early_data_size for ticket in tickets if ticket.max_early_data_size], [],
-          "early data offered")
-    own = configuration(session_ticket=tickets[-1])
-    async with connected(port, own) as client:
-        equal((await client.get("/small.bin")).status, 200, "the second connection")
-        equal(client.handshake.session_resumed, True, "the second one is resumed")
-        equal(client.handshake.early_data_accepted, False, "early data accepted")
-    # A client that offers early data although the server does not allow it.
+    async with connect_client(port, session_ticket_handler=tickets.append) as client:
+        check((await client.get("/small.bin")).status, 200, "the status on the first connection")
+        check(client.handshake.session_resumed, False, "whether the first connection is resumed")
+    check(bool(tickets), True, "whether the client got a ticket")
+    check([ticket.max_early_data_size for ticket in tickets if ticket.max_early_data_size], [],
+          "the tickets that offer early data")
+    quic_options = configuration(session_ticket=tickets[-1])
+    async with connect_client(port, quic_options) as client:
+        check((await client.get("/small.bin")).status, 200, "the status on the second connection")
+        check(client.handshake.session_resumed, True, "whether the second connection is resumed")
+        check(client.handshake.early_data_accepted, False, "whether early data was accepted")
+    # This client sends early data although the server does not allow it.
     tickets[0].max_early_data_size = 0xFFFFFFFF
-    own = configuration(session_ticket=tickets[0])
-    async with connected(port, own, wait_connected=False) as client:
-        answer = client.ask("/small.bin")
-        await patiently(answer.whole)
-        equal(answer.content, files["small.bin"], "what was asked for too early")
-        equal(client.handshake.early_data_accepted, False, "early data of a client accepted")
+    quic_options = configuration(session_ticket=tickets[0])
+    async with connect_client(port, quic_options, wait_connected=False) as client:
+        response = client.send_request("/small.bin")
+        await with_timeout(response.complete)
+        check(response.body, files["small.bin"], "the response to a request in early data")
+        check(client.handshake.early_data_accepted, False, "whether early data was accepted")
 
 
 async def names(port, files):
-    """A client whose server name is no DNS name gets the certificate of `localhost`, which is the
-    first one, and resumes its session with a ticket."""
-    async with connected(port) as client:
+    """Uses server names that are not DNS names.
+
+    Such a client gets the first certificate, which is for `localhost`, and can resume its session.
+    """
+    async with connect_client(port) as client:
         first = client.certificate()
     other = configuration()
     other.server_name = "second.test"
-    async with connected(port, other) as client:
-        equal(client.certificate() != first, True, "the second certificate is another")
+    async with connect_client(port, other) as client:
+        check(client.certificate() != first, True, "whether the second certificate differs")
     for name in ("localhost:8443", "[foo.com]", "a..b", "123", "a b", "-", ".", "x" * 64):
-        given = []
-        for ticket in (None, given):
-            own = configuration(session_ticket=ticket and ticket[-1])
-            own.server_name = name
-            async with connected(port, own, session_ticket_handler=given.append) as client:
-                equal((await client.get("/small.bin")).content, files["small.bin"], name)
-                equal(client.handshake.session_resumed, ticket is not None, f"{name} resumed")
+        new_tickets = []
+        for ticket in (None, new_tickets):
+            quic_options = configuration(session_ticket=ticket and ticket[-1])
+            quic_options.server_name = name
+            connection = connect_client(
+                port, quic_options, session_ticket_handler=new_tickets.append
+            )
+            async with connection as client:
+                check((await client.get("/small.bin")).body, files["small.bin"], name)
+                is_resumed = client.handshake.session_resumed
+                check(is_resumed, ticket is not None, f"whether {name} is resumed")
                 if ticket is None:
-                    equal(client.certificate(), first, f"the certificate for {name}")
+                    check(client.certificate(), first, f"the certificate for {name}")
 
 
 async def tickets(port, files):
-    """A session is resumed on every further connection, with the first ticket and with later ones;
-    each connection has a port of its own."""
-    given, ports = [], set()
-    async with connected(port, session_ticket_handler=given.append) as client:
-        equal((await client.get("/small.bin")).status, 200, "the first connection")
-        equal(client.handshake.session_resumed, False, "the first one is resumed")
+    """Resumes a session on many connections, with the first ticket and with later ones.
+
+    Each connection uses another local port.
+    """
+    new_tickets, ports = [], set()
+    async with connect_client(port, session_ticket_handler=new_tickets.append) as client:
+        check((await client.get("/small.bin")).status, 200, "the status on the first connection")
+        check(client.handshake.session_resumed, False, "whether the first connection is resumed")
     for number in range(32):
-        own = configuration(session_ticket=given[0 if number % 2 else -1])
-        async with connected(port, own, session_ticket_handler=given.append) as client:
+        quic_options = configuration(session_ticket=new_tickets[0 if number % 2 else -1])
+        connection = connect_client(port, quic_options, session_ticket_handler=new_tickets.append)
+        async with connection as client:
             ports.add(client._transport.get_extra_info("sockname")[1])
-            equal((await client.get("/small.bin")).content, files["small.bin"], "what is served")
-            equal(client.handshake.session_resumed, True, f"connection {number} is resumed")
-    equal(len(ports) > 16, True, "ports of the client")
+            check((await client.get("/small.bin")).body, files["small.bin"], "the body")
+            check(client.handshake.session_resumed, True, f"whether connection {number} is resumed")
+    check(len(ports) > 16, True, "whether the client used many ports")
 
 
-def initial(source, padded):
-    """Returns an Initial packet with a PING, protected as a client does (RFC 9001 §5.2)."""
+def encode_initial(source, padded):
+    """Returns an Initial packet with a PING frame, protected like a client's (RFC 9001 §5.2)."""
     destination, version, number = os.urandom(8), QuicProtocolVersion.VERSION_1, b"\0\0"
     crypto = CryptoPair()
     crypto.setup_initial(cid=destination, is_client=True, version=version)
@@ -367,21 +387,22 @@ def initial(source, padded):
 
 
 async def small(port, files):
-    """RFC 9000 §14.1: an Initial in a datagram below 1200 bytes is discarded."""
-    own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    own.settimeout(PATIENCE_SECONDS)
-    own.connect(("127.0.0.1", port))
+    """Checks that an Initial is discarded in a datagram below 1200 bytes (RFC 9000 §14.1)."""
+    udp_socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp_socket.settimeout(TIMEOUT_SECONDS)
+    udp_socket.connect(("127.0.0.1", port))
     for _ in range(10):
-        discarded, answered = os.urandom(8), os.urandom(8)
-        equal((len(initial(discarded, False)), len(initial(answered, True))), (144, 1200), "bytes")
-        own.send(initial(discarded, False))
-        own.send(initial(answered, True))
-        # The source that the server responds to, after the first byte and the version (RFC 8999
-        # §5.1).
-        destination = own.recv(2000)[6:14]
-        while destination not in (discarded, answered):
-            destination = own.recv(2000)[6:14]
-        equal(destination, answered, "what is answered")
+        discarded, accepted = os.urandom(8), os.urandom(8)
+        lengths = len(encode_initial(discarded, False)), len(encode_initial(accepted, True))
+        check(lengths, (144, 1200), "the lengths of the datagrams")
+        udp_socket.send(encode_initial(discarded, False))
+        udp_socket.send(encode_initial(accepted, True))
+        # The destination connection ID follows the first byte, the version and its own length
+        # (RFC 8999 §5.1). The server sends back the source connection ID that it has received.
+        destination = udp_socket.recv(2000)[6:14]
+        while destination not in (discarded, accepted):
+            destination = udp_socket.recv(2000)[6:14]
+        check(destination, accepted, "the connection ID of the response")
     await requests(port, files)
 
 

@@ -1,8 +1,8 @@
-"""Lets REDbot check many resources in one process: its start takes longer than a check.
+"""Checks many resources with REDbot in one process, because starting it takes longer than a check.
 
 python3 lint_resources.py URL...
 
-Writes one JSON document: for each URL the HAR document that REDbot writes about it.
+Prints a JSON object whose keys are the URLs, and whose values are HAR documents of REDbot.
 """
 
 import json
@@ -14,39 +14,39 @@ from redbot.formatter import find_formatter
 from redbot.resource import HttpResource
 
 
-def look_at(config, url, tell):
-    """Checks one resource, then calls `tell` with the text of the HAR document."""
+def check_resource(config, url, on_done):
+    """Checks one resource, then calls `on_done` with the text of the HAR document."""
     resource = HttpResource(config)
     resource.set_request(url)
-    told = []
+    pieces = []
     options = {"tty_out": False, "descend": False}
-    formatter = find_formatter("har", "text", False)(config, resource, told.append, options)
+    formatter = find_formatter("har", "text", False)(config, resource, pieces.append, options)
     formatter.bind_resource(resource)
-    formatter.on("formatter_done", lambda: tell("".join(told)))
+    formatter.on("formatter_done", lambda: on_done("".join(pieces)))
     resource.check()
 
 
-def look_at_all(urls):
-    """Returns the HAR document of each."""
+def check_resources(urls):
+    """Returns a dict from URLs to HAR documents."""
     parser = ConfigParser()
     parser.read_dict({"redbot": {"enable_local_access": "True"}})
-    found = {}
+    documents = {}
 
-    def look_at_next():
-        waiting = [url for url in urls if url not in found]
-        if not waiting:
+    def check_next():
+        unchecked_urls = [url for url in urls if url not in documents]
+        if not unchecked_urls:
             thor.stop()
             return
 
-        def told(text):
-            found[waiting[0]] = json.loads(text)
-            look_at_next()
+        def on_done(text):
+            documents[unchecked_urls[0]] = json.loads(text)
+            check_next()
 
-        look_at(parser["redbot"], waiting[0], told)
+        check_resource(parser["redbot"], unchecked_urls[0], on_done)
 
-    look_at_next()
+    check_next()
     thor.run()
-    return found
+    return documents
 
 
-json.dump(look_at_all(sys.argv[1:]), sys.stdout)
+json.dump(check_resources(sys.argv[1:]), sys.stdout)

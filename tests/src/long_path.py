@@ -1,19 +1,19 @@
-"""Two network namespaces with a long path between them, which carries nothing but packets of IP.
+"""Creates two network namespaces and forwards IP packets between them, with a long delay if needed.
 
 python3 long_path.py [--delay-ms N] [--jitter-ms N] [--loss PER_MILLE] [--rate-mbit N]
                      [--queue-ms N] [--seed N]
 
-The server side has the address 10.9.0.1, the client side 10.9.0.2. It prints a line with the files
-of both namespaces, `SERVER CLIENT`, for `nsenter --net=FILE`, and ends when stdin does. For each
-line on stdin it prints `TRIPS BYTES`: round trips in which the client sent data since the previous
-line, and bytes of its packets.
+The server side has the address 10.9.0.1, and the client side 10.9.0.2. The script prints a line
+`SERVER CLIENT` with the files of both namespaces, for `nsenter --net=FILE`, and ends when stdin is
+closed. For each line on stdin it prints `TRIPS BYTES`: the number of round trips in which the
+client has sent data since the previous line, and the number of bytes in its packets.
 
-With a rate, each direction is a link of that many Mbit/s with a queue in front of it: packets that
-would wait longer than --queue-ms for the link are lost. The default is that of usual routers.
+With --rate-mbit, each direction is a link of that rate with a queue in front of it. Packets that
+would wait in the queue for longer than --queue-ms are lost. The default is typical for routers.
 
-Without a delay the path has no clock. Packets travel in turns: all of the client's, until it has no
-more to send, then all of the server's. A turn of each is a round trip, however busy the machine is.
-TCP sends by the windows of Reno (RFC 5681), which has no clock either.
+Without --delay-ms, the path does not depend on a clock. Packets travel in turns: all packets of the
+client until it has no more to send, then all packets of the server. One turn of each side is a
+round trip, however busy the machine is. TCP uses Reno (RFC 5681), which has no clock either.
 """
 
 import argparse
@@ -37,71 +37,75 @@ IFF_UP, IFF_RUNNING = 0x1, 0x40
 
 SERVER, CLIENT, MASK = "10.9.0.1", "10.9.0.2", "255.255.255.0"
 PACKET_MAX_BYTES = 65536
-# A packet with less than that has no data worth a round trip, but acknowledges some.
+# A smaller packet carries no data that counts as a round trip, only acknowledgements.
 DATA_MIN_BYTES = 400
-# A side that has sent nothing for so long waits for the other one: longer than a busy machine lets
-# a client wait that has more to send.
+# A side that has sent nothing for this time is waiting for the other side. On a busy machine, a
+# client that still has data to send pauses for less than this.
 QUIET_SECONDS = 0.1
-# Packets that wait on one side; more are lost, as in the queue of a router.
+# The maximum number of packets that wait on one side. Further ones are lost, as in a router.
 QUEUE_MAX_PACKETS = 20_000
 QUEUE_MS = 100
 
 
-def request(name, value):
-    """A struct ifreq."""
+def encode_ifreq(name, value):
+    """Returns a struct ifreq."""
     return name.encode().ljust(16, b"\0") + value.ljust(24, b"\0")
 
 
-def up(control, name, address=None):
-    """Sets the address of an interface, and starts it."""
+def start_interface(control, name, address=None):
+    """Sets the address of a network interface, and brings it up."""
     if address:
         for call, text in ((SIOCSIFADDR, address), (SIOCSIFNETMASK, MASK)):
             value = struct.pack("=HH4s", socket.AF_INET, 0, socket.inet_aton(text))
-            fcntl.ioctl(control, call, request(name, value))
-    # The queue between the kernel and this program has space for 500 packets by default; a window
-    # that opens in one step is longer, and its end would be lost.
-    fcntl.ioctl(control, SIOCSIFTXQLEN, request(name, struct.pack("=i", QUEUE_MAX_PACKETS)))
-    fcntl.ioctl(control, SIOCSIFFLAGS, request(name, struct.pack("=h", IFF_UP | IFF_RUNNING)))
+            fcntl.ioctl(control, call, encode_ifreq(name, value))
+    # By default the queue between the kernel and this program holds 500 packets. If a congestion
+    # window opens in one step, more packets are sent at once, and the last ones would be lost.
+    fcntl.ioctl(control, SIOCSIFTXQLEN, encode_ifreq(name, struct.pack("=i", QUEUE_MAX_PACKETS)))
+    fcntl.ioctl(control, SIOCSIFFLAGS, encode_ifreq(name, struct.pack("=h", IFF_UP | IFF_RUNNING)))
 
 
-def side(address):
-    """Starts a process in a namespace of its own; returns its ID and the device of its packets."""
-    ours, theirs = socket.socketpair()
+def start_side(address):
+    """Starts a process in a new network namespace.
+
+    Returns the process ID, the descriptor of the TUN device that carries the packets, and a socket
+    that keeps the process alive.
+    """
+    parent_socket, child_socket = socket.socketpair()
     process = os.fork()
     if process == 0:
-        ours.close()
+        parent_socket.close()
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.unshare(CLONE_NEWNET) != 0:
             sys.exit("cannot make a network namespace: " + os.strerror(ctypes.get_errno()))
-        # Others send by the clock (BBR), or leave slow start because of it (CUBIC).
+        # Other algorithms use a clock for sending (BBR) or for leaving slow start (CUBIC).
         with open("/proc/sys/net/ipv4/tcp_congestion_control", "w") as control:
             control.write("reno")
         tunnel = os.open("/dev/net/tun", os.O_RDWR)
-        fcntl.ioctl(tunnel, TUNSETIFF, request("path", struct.pack("=H", IFF_TUN | IFF_NO_PI)))
+        fcntl.ioctl(tunnel, TUNSETIFF, encode_ifreq("path", struct.pack("=H", IFF_TUN | IFF_NO_PI)))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-            up(control, "lo")
-            up(control, "path", address)
-        socket.send_fds(theirs, [b"."], [tunnel])
+            start_interface(control, "lo")
+            start_interface(control, "path", address)
+        socket.send_fds(child_socket, [b"."], [tunnel])
         os.close(tunnel)
-        # The process keeps the namespace until the path ends.
-        theirs.recv(1)
+        # The process keeps the namespace alive until the parent closes its socket.
+        child_socket.recv(1)
         os._exit(0)
-    theirs.close()
-    _, files, _, _ = socket.recv_fds(ours, 1, 1)
-    if not files:
+    child_socket.close()
+    _, descriptors, _, _ = socket.recv_fds(parent_socket, 1, 1)
+    if not descriptors:
         sys.exit(1)
-    os.set_blocking(files[0], False)
-    return process, files[0], ours
+    os.set_blocking(descriptors[0], False)
+    return process, descriptors[0], parent_socket
 
 
-class Path:
+class NetworkPath:
     def __init__(self, options, client, server):
         self.options, self.client, self.server = options, client, server
         self.random = random.Random(options.seed)
         self.trips = self.bytes = 0
 
     def read(self, source):
-        """Returns the next packet, unless there is none or it is lost."""
+        """Returns the next packet, or None if there is none."""
         try:
             packet = os.read(source, PACKET_MAX_BYTES)
         except BlockingIOError:
@@ -111,15 +115,16 @@ class Path:
         return packet
 
     def write(self, target, packet):
+        """Sends a packet, unless it is chosen to be lost."""
         if self.random.randrange(1000) < self.options.loss:
             return
         try:
             os.write(target, packet)
         except (BlockingIOError, OSError):
-            pass  # The queue is full, or the side has gone: the packet is lost.
+            pass  # The queue is full, or the side has ended: the packet is lost.
 
-    def answers(self, ready):
-        """Prints the counts if they are requested. Returns whether stdin is open."""
+    def process_command(self, ready):
+        """Prints the counts if stdin has a line. Returns False if stdin is closed."""
         if sys.stdin.fileno() in ready:
             if not os.read(sys.stdin.fileno(), 1):
                 return False
@@ -127,8 +132,8 @@ class Path:
             self.trips = self.bytes = 0
         return True
 
-    def turn(self, source, target):
-        """Forwards all packets of one side; returns whether there was data."""
+    def forward_packets(self, source, target):
+        """Forwards all packets of one side. Returns whether any of them carried data."""
         has_data, packets = False, []
         while select.select([source], [], [], QUIET_SECONDS)[0]:
             while (packet := self.read(source)) is not None:
@@ -138,46 +143,48 @@ class Path:
             self.write(target, packet)
         return has_data
 
-    def in_turns(self):
+    def run_in_turns(self):
+        """Forwards packets without a clock until stdin is closed."""
         watched = [sys.stdin.fileno(), self.client, self.server]
-        while self.answers(ready := select.select(watched, [], [])[0]):
+        while self.process_command(ready := select.select(watched, [], [])[0]):
             if self.client in ready or self.server in ready:
-                self.trips += self.turn(self.client, self.server)
-                self.turn(self.server, self.client)
+                self.trips += self.forward_packets(self.client, self.server)
+                self.forward_packets(self.server, self.client)
 
-    def with_delay(self):
-        """Delivers each packet at its time, in the order in which the packets were sent."""
+    def run_with_delay(self):
+        """Delivers each packet at its due time. Packets never overtake each other."""
         delay, jitter = self.options.delay_ms / 1000, self.options.jitter_ms / 1000
-        waiting, number, last = [], 0, {self.client: 0.0, self.server: 0.0}
+        queued_packets, number, last_due_at = [], 0, {self.client: 0.0, self.server: 0.0}
         bytes_per_second = self.options.rate_mbit * 125_000
         queue_seconds = self.options.queue_ms / 1000
-        free = dict(last)
+        link_free_at = dict(last_due_at)
         watched = [sys.stdin.fileno(), self.client, self.server]
         while True:
             now = time.monotonic()
-            while waiting and waiting[0][0] <= now:
-                _, _, target, packet = heapq.heappop(waiting)
+            while queued_packets and queued_packets[0][0] <= now:
+                _, _, target, packet = heapq.heappop(queued_packets)
                 self.write(target, packet)
-            timeout = max(0, waiting[0][0] - now) if waiting else None
+            timeout = max(0, queued_packets[0][0] - now) if queued_packets else None
             ready = select.select(watched, [], [], timeout)[0]
-            if not self.answers(ready):
+            if not self.process_command(ready):
                 return
             now = time.monotonic()
             for source, target in ((self.client, self.server), (self.server, self.client)):
                 if source not in ready:
                     continue
                 while (packet := self.read(source)) is not None:
-                    sent = now
+                    sent_at = now
                     if bytes_per_second:
-                        if free[source] > now + queue_seconds:
+                        if link_free_at[source] > now + queue_seconds:
                             continue  # The queue is full.
-                        free[source] = max(free[source], now) + len(packet) / bytes_per_second
-                        sent = free[source]
-                    due = sent + delay / 2 + self.random.uniform(0, jitter)
-                    due = last[source] = max(due, last[source])
+                        start = max(link_free_at[source], now)
+                        link_free_at[source] = start + len(packet) / bytes_per_second
+                        sent_at = link_free_at[source]
+                    due_at = sent_at + delay / 2 + self.random.uniform(0, jitter)
+                    due_at = last_due_at[source] = max(due_at, last_due_at[source])
                     number += 1
-                    if len(waiting) < QUEUE_MAX_PACKETS:
-                        heapq.heappush(waiting, (due, number, target, packet))
+                    if len(queued_packets) < QUEUE_MAX_PACKETS:
+                        heapq.heappush(queued_packets, (due_at, number, target, packet))
 
 
 def main():
@@ -189,11 +196,11 @@ def main():
     parser.add_argument("--queue-ms", type=float, default=QUEUE_MS)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    sides = [side(SERVER), side(CLIENT)]
+    sides = [start_side(SERVER), start_side(CLIENT)]
     try:
         print(*(f"/proc/{process}/ns/net" for process, _, _ in sides), flush=True)
-        path = Path(options, client=sides[1][1], server=sides[0][1])
-        path.with_delay() if options.delay_ms else path.in_turns()
+        network_path = NetworkPath(options, client=sides[1][1], server=sides[0][1])
+        network_path.run_with_delay() if options.delay_ms else network_path.run_in_turns()
     finally:
         for process, _, _ in sides:
             os.kill(process, signal.SIGKILL)

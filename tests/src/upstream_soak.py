@@ -1,7 +1,7 @@
-# A server in Python that is killed and stopped while requests arrive: PORT NOTES.
+# An HTTP server that is killed and stopped while requests arrive. Arguments: PORT LOG_FILE.
 #
-# GET /page/ID/BYTES responds with the ID, repeated up to BYTES bytes. POST /do/ID appends the ID to
-# the file NOTES before it responds with the length of the received content.
+# GET /page/ID/BYTES responds with the ID, repeated up to that many bytes. POST /do/ID appends the
+# ID to the log file before it responds with the length of the request body.
 
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,24 +11,25 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
-    def content(self):
+    def read_body(self):
+        """Reads the request body and returns its length."""
         if self.headers.get("Transfer-Encoding", "") != "chunked":
             return len(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-        came = 0
+        body_bytes = 0
         while size := int(self.rfile.readline().split(b";")[0], 16):
-            came += len(self.rfile.read(size))
+            body_bytes += len(self.rfile.read(size))
             self.rfile.readline()
         while self.rfile.readline().strip():
             pass
-        return came
+        return body_bytes
 
     def respond(self):
-        came = self.content()
-        what, name, size = (self.path[1:].split("/") + ["", "0"])[:3]
-        if what == "do":
-            with open(sys.argv[2], "a") as notes:
-                notes.write(name + "\n")
-            body = f"{name} {came}".encode()
+        body_bytes = self.read_body()
+        action, name, size = (self.path[1:].split("/") + ["", "0"])[:3]
+        if action == "do":
+            with open(sys.argv[2], "a") as log_file:
+                log_file.write(name + "\n")
+            body = f"{name} {body_bytes}".encode()
         else:
             text, count = f"{name}-", int(size)
             body = (text * (count // len(text) + 1))[:count].encode()

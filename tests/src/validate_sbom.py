@@ -1,9 +1,9 @@
-"""Prints the faults of a CycloneDX document, one per line; a correct document has no output.
+"""Prints the errors of a CycloneDX document, one per line. A valid document causes no output.
 
 python3 validate_sbom.py FILE
 
-The rules are those of the CycloneDX project (its JSON schema, strict: members that it does not know
-are faults), of package URLs, and of SPDX for expressions of licences.
+It checks the JSON schema of CycloneDX in strict mode (unknown members are errors), the package
+URLs, and the SPDX licence expressions.
 """
 
 import json
@@ -16,15 +16,15 @@ from license_expression import get_spdx_licensing
 from packageurl import PackageURL
 
 text = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")
-fault = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
-if fault is not None:
-    print(fault)
+error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
+if error is not None:
+    print(error)
 document = json.loads(text)
 spdx = get_spdx_licensing()
 for component in [document["metadata"]["component"], *document["components"]]:
     for licence in component["licenses"]:
-        for fault in spdx.validate(licence["expression"]).errors:
-            print(f"{component['name']}: {fault}")
+        for error in spdx.validate(licence["expression"]).errors:
+            print(f"{component['name']}: {error}")
 for component in document["components"]:
     url = PackageURL.from_string(component["purl"])
     if (url.name, url.version) != (component["name"], component["version"]):

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes src/media_type/extension_table.rs: file name extension → media type, from mime-db (npm,
-MIT licence).
+"""Writes src/media_type/extension_table.rs, a table from file name extensions to media types.
 
-`cargo xtask gen` runs it. `tests/package.json` has the version of mime-db.
+The source is mime-db (npm, MIT licence), whose version is in `tests/package.json`. Run this script
+with `cargo xtask gen`.
 
-An extension that several types claim goes to the one with the best score: registered at IANA
-before used by Apache or nginx; without an `x-` or `vnd.` prefix before with; media before
-application, because a browser shows media. CHOSEN says where that is wrong for the web.
+If several types list an extension, the one with the lowest sort key gets it. Types registered with
+IANA precede those used by Apache or nginx. Types without an `x-` or `vnd.` prefix precede those
+with one. Media precede application types, because a browser displays media. CHOSEN has the
+exceptions for which these rules give a wrong result on the web.
 """
 
 import json
@@ -17,23 +18,25 @@ CHOSEN = {
     # Both are registered; the browser vendors' standard names this one (WHATWG MIME Sniffing §6.1).
     "ico": "image/x-icon",
     "cur": "image/x-icon",
-    # Registered as application/mp4 and audio/3gpp too, which are for files without video.
+    # Also registered as application/mp4 and audio/3gpp, which are for files without video.
     "mp4": "video/mp4",
     "mpg4": "video/mp4",
     "3gpp": "video/3gpp",
-    # RFC 7303 §9.2: text/xml is an alias, and XML declares its own charset.
+    # RFC 7303 §9.2: text/xml is an alias. XML documents declare their own charset.
     "xml": "application/xml",
     "xsl": "application/xslt+xml",
     "mp3": "audio/mpeg",
     "wav": "audio/wav",
-    # RFC 9639 §12, RFC 8878 §5.1.1, RFC 6713: registered, but without the extension in mime-db.
+    # RFC 9639 §12, RFC 8878 §5.1.1, RFC 6713: these types are registered, but mime-db does not list
+    # the extension.
     "flac": "audio/flac",
     "zst": "application/zstd",
     "avifs": "image/avif",
     "tgz": "application/gzip",
-    # Gzip inside, which the build decodes. What is left of it under this name was not decodable.
+    # The files contain gzip data, which the build decodes. A file that keeps this name could not be
+    # decoded.
     "svgz": "application/gzip",
-    # Registered, but without the extension in mime-db, or known by this name alone.
+    # These types are registered but mime-db does not list the extension, or they are in common use.
     "arrow": "application/vnd.apache.arrow.file",
     "feather": "application/vnd.apache.arrow.file",
     "fgb": "application/x-flatgeobuf",
@@ -46,36 +49,39 @@ CHOSEN = {
     "pmtiles": "application/vnd.pmtiles",
     "sqlite": "application/vnd.sqlite3",
     "sqlite3": "application/vnd.sqlite3",
-    # The content decides between this and an MPEG transport stream (src/media_type.rs).
+    # The content decides between this type and an MPEG transport stream (src/media_type.rs).
     "cts": "text/typescript",
     "mts": "text/typescript",
     "ts": "text/typescript",
-    # Registered for other runtimes or forgotten programs; these are the common meanings.
+    # Registered for other runtimes or obsolete programs; these are the common meanings.
     "cjs": "text/javascript",
     "org": "text/x-org",
     "rs": "text/plain",
 }
 
-SOURCES = {"iana": 0, "apache": 1, "nginx": 2, None: 3}
-TOPS = ["font", "image", "audio", "video", "text", "model", "application"]
+SOURCE_RANKS = {"iana": 0, "apache": 1, "nginx": 2, None: 3}
+TOP_LEVEL_TYPES = ["font", "image", "audio", "video", "text", "model", "application"]
 
 
 def score(name, entry):
-    """Sort key, lowest first."""
-    top, sub = name.split("/")
-    private = 2 if sub.startswith("x-") else 1 if sub.startswith(("vnd.", "prs.")) else 0
-    rank = TOPS.index(top) if top in TOPS else len(TOPS)
-    return (private == 2, SOURCES[entry.get("source")], private, rank, len(name), name)
+    """Returns the sort key of a type. The lowest key wins."""
+    top_level, subtype = name.split("/")
+    is_vendor = subtype.startswith(("vnd.", "prs."))
+    prefix_rank = 2 if subtype.startswith("x-") else 1 if is_vendor else 0
+    types = TOP_LEVEL_TYPES
+    type_rank = types.index(top_level) if top_level in types else len(types)
+    source_rank = SOURCE_RANKS[entry.get("source")]
+    return (prefix_rank == 2, source_rank, prefix_rank, type_rank, len(name), name)
 
 
-def table(database):
-    claims = {}
+def choose_types(database):
+    types_by_extension = {}
     for name, entry in database.items():
         for extension in entry.get("extensions", []):
-            claims.setdefault(extension, []).append(name)
+            types_by_extension.setdefault(extension, []).append(name)
     rows = {
         extension: min(names, key=lambda name: score(name, database[name]))
-        for extension, names in claims.items()
+        for extension, names in types_by_extension.items()
     }
     return rows | CHOSEN
 
@@ -83,7 +89,7 @@ def table(database):
 def main(package):
     root = pathlib.Path(package)
     version = json.loads((root / "package.json").read_text())["version"]
-    rows = table(json.loads((root / "db.json").read_text()))
+    rows = choose_types(json.loads((root / "db.json").read_text()))
     print(f"""//! File name extension → media type, sorted by extension.
 //!
 //! @generated by `media/generate.py` from mime-db {version} (MIT licence, copyright 2014 Jonathan

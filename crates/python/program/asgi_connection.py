@@ -1,9 +1,10 @@
-# A connection of a worker of Pinion, and the requests of an ASGI application on it.
+# A connection between a worker of the server and this process, with the requests of an ASGI
+# application on it.
 
 import marshal
 
 CONTROL_KINDS = frozenset((CONTENT, CONTENT_END, ROOM, GONE, STACK, MESSAGE, CLOSED))
-# The extensions that a scope of HTTP names.
+# The `extensions` of the scope of an HTTP request.
 HTTP_EXTENSIONS = {
     'http.response.early_hint': {},
     'http.response.informational': {},
@@ -12,41 +13,41 @@ HTTP_EXTENSIONS = {
 
 
 class AsgiConnection:
-    """The protocol of a transport of asyncio: frames in both directions.
+    """The asyncio protocol that receives and sends the frames of one connection.
 
-    All requests that arrive at once are started at once, and what they send in one pass of the
-    loop is written at its end.
+    All requests that arrive together start together, and the frames that they send in one iteration
+    of the event loop are written together at its end.
     """
 
     def __init__(self, server, stream):
         self.server = server
         self.loop = server.loop
-        # Only the watch uses it.
+        # Only the thread of the watchdog uses the socket directly.
         self.socket = stream
         self.transport = None
-        # The beginning of a frame whose rest has not arrived.
-        self.partial = b''
-        # Requests that are not over, by number.
+        # The bytes of an incomplete frame.
+        self.partial_frame = b''
+        # The unfinished requests, by number.
         self.requests = {}
-        # Frames that are written at the end of this pass of the loop.
-        self.queued = []
+        # Frames that are written at the end of this iteration of the event loop.
+        self.queued_frames = []
         self.is_lost = False
-        # The buffer of the transport is full: the server does not read.
+        # Whether the transport has asked to pause writing, because the server reads too slowly.
         self.is_paused = False
 
-    # What the transport calls
+    # Methods that the transport calls
 
     def connection_made(self, transport):
         self.transport = transport
         self.server.connections.add(self)
-        self.write(encode_frame(READY, 0, describe_process('asgi', 1)))
+        self.queue_frame(encode_frame(READY, 0, describe_process('asgi', 1)))
 
     def connection_lost(self, error):
         self.is_lost = True
         self.server.connections.discard(self)
         for request in list(self.requests.values()):
-            request.leave()
-        self.server.note_progress()
+            request.on_disconnect()
+        self.server.wake_shutdown()
 
     def pause_writing(self):
         self.is_paused = True
@@ -54,7 +55,7 @@ class AsgiConnection:
     def resume_writing(self):
         self.is_paused = False
         for request in list(self.requests.values()):
-            request.wake()
+            request.wake_waiters()
 
     def eof_received(self):
         return False
@@ -62,16 +63,16 @@ class AsgiConnection:
     def data_received(self, data):
         if self.is_lost:
             return
-        if self.partial:
-            data = self.partial + data
+        if self.partial_frame:
+            data = self.partial_frame + data
         try:
             frames, size = decode_frames(data)
-            self.partial = data[size:]
-            for kind, number, content in frames:
+            self.partial_frame = data[size:]
+            for kind, number, payload in frames:
                 if kind == REQUESTS:
-                    self.start_requests(content)
+                    self.start_requests(payload)
                 else:
-                    self.control(kind, number, content)
+                    self.process_frame(kind, number, payload)
         except Exception as error:
             log('a connection of the server ends: %s' % describe_error(error))
             self.is_lost = True
@@ -79,75 +80,78 @@ class AsgiConnection:
 
     # Frames of the server
 
-    def start_requests(self, content):
+    def start_requests(self, payload):
+        """Starts the requests of a batch, or gives them back if the process is stopping."""
         server = self.server
-        batch = marshal.loads(content)
+        batch = marshal.loads(payload)
         if server.is_stopping:
-            numbers = b''.join([number_content.pack(number) for number, _, _ in batch])
-            self.write(encode_frame(GIVEN_BACK, 0, numbers))
+            numbers = b''.join([u32_format.pack(number) for number, _, _ in batch])
+            self.queue_frame(encode_frame(GIVEN_BACK, 0, numbers))
             return
-        requests, start_task, watch = self.requests, server.start_task, server.watch
-        for number, scope, content in batch:
+        requests, start_task, watchdog = self.requests, server.start_task, server.watchdog
+        for number, scope, body in batch:
             if scope['type'] == 'http':
-                request = AsgiRequest(self, number, scope, content)
+                request = AsgiRequest(self, number, scope, body)
                 scope['extensions'] = HTTP_EXTENSIONS.copy()
-                if content is None:
-                    request.start_streaming()
+                if body is None:
+                    request.expect_streamed_body()
             else:
-                request = AsgiWebSocket(self, number, scope, content)
+                request = AsgiWebSocket(self, number, scope)
                 scope['extensions'] = {'websocket.http.response': {}}
             scope['asgi'] = {'version': '3.0', 'spec_version': '2.5'}
             scope['state'] = server.state.copy()
             requests[number] = request
-            # Only now: a watch that has just found no request looks once more.
-            if not watch.is_awake:
-                watch.wake()
-            request.task = start_task(server.run(request))
+            # The request must be stored before this check: a watchdog that has found no request
+            # clears `is_awake` first, and then looks for requests once more.
+            if not watchdog.is_awake:
+                watchdog.wake()
+            request.task = start_task(server.run_request(request))
 
-    def control(self, kind, number, content):
-        """Processes a frame about a request."""
+    def process_frame(self, kind, number, payload):
+        """Processes any frame except a batch of requests."""
         if kind == TAKE_BACK:
-            # What has arrived was started.
-            decode_numbers(content)
-            self.write(encode_frame(GIVEN_BACK, 0))
+            # All requests have started when they arrived, so none of them is given back.
+            decode_numbers(payload)
+            self.queue_frame(encode_frame(GIVEN_BACK, 0))
             return
         if kind not in CONTROL_KINDS:
             raise ProtocolError('a frame of kind %d' % kind)
-        room = decode_number(content) if kind == ROOM else 0
+        added_window = decode_number(payload) if kind == ROOM else 0
         request = self.requests.get(number)
         if request is None:
-            return  # It is over.
+            return  # The request is already finished.
         if kind == ROOM:
-            request.room += room
-            request.wake()
+            request.send_window += added_window
+            request.wake_waiters()
         elif kind == CONTENT:
-            request.add_content(content)
+            request.add_body_piece(payload)
         elif kind == CONTENT_END:
-            request.end_content()
+            request.end_body()
         elif kind == GONE:
-            request.leave()
+            request.on_disconnect()
         elif kind == STACK:
-            if not request.has_stack:
-                write_task_stack(request)
+            if not request.stack_was_logged:
+                log_task_stack(request)
         elif not isinstance(request, AsgiWebSocket):
             raise ProtocolError('a frame of kind %d for a request of HTTP' % kind)
         elif kind == MESSAGE:
-            request.add_message(content)
+            request.add_message_piece(payload)
         else:
-            request.add_close(content)
+            request.on_close(payload)
 
-    # Sending
+    # Sending frames
 
-    def write(self, frame):
-        """Queues a frame until the end of this pass of the loop."""
-        if not self.queued:
+    def queue_frame(self, frame):
+        """Queues a frame, which is written at the end of this iteration of the event loop."""
+        if not self.queued_frames:
             self.loop.call_soon(self.flush)
-        self.queued.append(frame)
+        self.queued_frames.append(frame)
 
     def flush(self):
-        queued = self.queued
-        if queued:
-            data = b''.join(queued)
-            queued.clear()
+        """Writes all queued frames to the transport."""
+        queued_frames = self.queued_frames
+        if queued_frames:
+            data = b''.join(queued_frames)
+            queued_frames.clear()
             if not self.is_lost:
                 self.transport.write(data)

@@ -1,27 +1,28 @@
-# The head of a response of an ASGI application, checked and encoded.
+# Checks and encodes the heads of responses of an ASGI application.
 
-# What a field is for the head, by its name as the application sends it. Applications use few
-# names, so each is checked once.
-checked_field_names = {}
-# Heads by status and fields: most applications send the same ones again and again.
-remembered_heads = {}
+# A cache of the kinds of header fields, by their names as the application sends them. Applications
+# use few names, so each of them is checked only once.
+cached_field_kinds = {}
+# A cache of response heads by status and headers, because most applications send the same ones
+# repeatedly.
+cached_heads = {}
 
 
 def check_field_name(name):
-    """Returns what a field is, or raises if its name is none."""
+    """Returns the kind of a header field; raises an exception if its name is invalid."""
     if not isinstance(name, (bytes, bytearray, memoryview)):
         raise TypeError('the name of a header must be bytes, not %s' % type(name).__name__)
     text = str(name, 'latin-1')
     if not is_token(text):
         raise ValueError('%r is no name of a header' % text)
     kind = classify_field(text)
-    if type(name) is bytes and len(checked_field_names) < REMEMBERED_MAX:
-        checked_field_names[name] = kind
+    if type(name) is bytes and len(cached_field_kinds) < CACHE_MAX_ENTRIES:
+        cached_field_kinds[name] = kind
     return kind
 
 
 def check_field_value(name, value):
-    """Returns a value as bytes."""
+    """Checks the value of a header field, and returns it as bytes."""
     if not isinstance(value, (bytes, bytearray, memoryview)):
         raise TypeError('the value of %r must be bytes, not %s' % (name, type(value).__name__))
     value = bytes(value)
@@ -31,12 +32,12 @@ def check_field_value(name, value):
 
 
 def encode_fields(fields):
-    """Returns checked fields as the lines of a head, without Content-Length, and its value."""
+    """Checks the headers; returns all but Content-Length as lines, and the value of that one."""
     lines = []
     length = None
     for field in fields:
         name, value = field
-        kind = checked_field_names.get(name) if type(name) is bytes else None
+        kind = cached_field_kinds.get(name) if type(name) is bytes else None
         if kind is None:
             kind = check_field_name(name)
         value = check_field_value(name, value)
@@ -52,9 +53,9 @@ def encode_fields(fields):
 
 
 def encode_head(status, fields):
-    """Returns the head as bytes, the value of its Content-Length, and whether there is content.
+    """Returns the head as bytes, the Content-Length or None, and whether the response has a body.
 
-    The bytes contain the Content-Length if there is one.
+    The bytes include the Content-Length, except for a 204.
     """
     if not isinstance(status, int) or isinstance(status, bool):
         raise TypeError('the status must be an int, not %s' % type(status).__name__)
@@ -62,28 +63,29 @@ def encode_head(status, fields):
         raise ValueError('%d is no status of a response' % status)
     lines, length = encode_fields(fields)
     head = b'%d\n%b' % (status, lines)
-    # RFC 9110, section 8.6: 204 has no Content-Length.
+    # A 204 response has no Content-Length (RFC 9110, section 8.6).
     if length is not None and status != 204:
         head += b'content-length: %d\n' % length
     return head, length, status not in (204, 304)
 
 
 def find_head(status, fields):
-    """Returns what `encode_head` returns, from those that are remembered if it is there."""
+    """Returns the result of `encode_head()`, from the cache if it was computed before."""
     fields = tuple(fields)
     try:
-        head = remembered_heads.get((status, fields))
+        head = cached_heads.get((status, fields))
     except (TypeError, ValueError):
-        # Fields are often lists of name and value. What is in them may still be no bytes.
+        # The headers are not hashable, because fields are often lists of a name and a value. Even
+        # as tuples they are not if a name or a value is a bytearray, for example.
         fields = tuple([tuple(field) for field in fields])
         try:
-            head = remembered_heads.get((status, fields))
+            head = cached_heads.get((status, fields))
         except (TypeError, ValueError):
             return encode_head(status, fields)
     if head is None:
         head = encode_head(status, fields)
-        if len(head[0]) <= REMEMBERED_HEAD_MAX_BYTES:
-            if len(remembered_heads) >= REMEMBERED_MAX:
-                remembered_heads.clear()
-            remembered_heads[status, fields] = head
+        if len(head[0]) <= CACHED_HEAD_MAX_BYTES:
+            if len(cached_heads) >= CACHE_MAX_ENTRIES:
+                cached_heads.clear()
+            cached_heads[status, fields] = head
     return head

@@ -1,109 +1,113 @@
-# A request of an ASGI application: receive, send, and the end.
+# One request of an ASGI application: receive(), send(), and the end of the response.
 
 import collections
 
-HTTP_START, HTTP_BODY = 'http.response.start', 'http.response.body'
+RESPONSE_START_TYPE, RESPONSE_BODY_TYPE = 'http.response.start', 'http.response.body'
 
 
 class AsgiRequest:
-    """One request, from its batch to its last frame.
+    """One request, from its arrival in a batch until its last frame is sent.
 
-    It is `receive` and `send` of the application at the same time. What is seldom needed has its
-    value from the class until something sets it.
+    Its methods `receive` and `send` are the callables that the application gets. Attributes that
+    are seldom needed have defaults on the class, so that creating a request stays cheap.
     """
 
-    # The content that has arrived and was not received; None once all was received.
+    # Pieces of a streamed body that have arrived and were not received by the application. None if
+    # the body came with the request, or once all of it was received.
     pieces = None
-    # Content that is streamed: bytes that were asked for and have not arrived.
-    wanted_bytes = 0
-    is_content_complete = True
-    room = INITIAL_ROOM_BYTES
-    # The server has said that nothing of it is needed any more.
-    is_gone = False
-    # What `find_head` has returned for the start of the response.
+    # The number of bytes of a streamed body that were requested with WANT and have not arrived.
+    receive_window = 0
+    is_body_complete = True
+    send_window = INITIAL_ROOM_BYTES
+    # Whether the server has reported that the client has disconnected or needs no response.
+    is_disconnected = False
+    # The result of `find_head()` for the message http.response.start.
     head = None
-    # HEAD was sent, or a part of the content was: what follows is compared with all that was sent.
-    is_streaming = False
-    sent_bytes = 0
-    # The last frame was sent. What the application does after it has no effect.
-    is_done = False
-    # The application has sent its last message.
-    is_complete = False
-    # Its stack was logged because the event loop is blocked.
-    has_stack = False
+    # Whether the head was sent. After that, Content-Length is compared with the sum of all parts.
+    head_sent = False
+    sent_body_bytes = 0
+    # Whether the last frame was sent. Anything that the application does after that has no effect.
+    last_frame_sent = False
+    # Whether the application has sent the last message of its response.
+    last_message_sent = False
+    # Whether the watchdog has logged the stack trace because the event loop is blocked.
+    stack_was_logged = False
     task = None
-    # Held by one of several calls of send while the others wait; None until one had to wait.
+    # Held by one call of send() while others wait for their turn. None until one had to wait.
     send_lock = None
-    # Futures of calls of receive and send that wait for something.
+    # Futures of calls of receive() and send() that wait for a frame of the server.
     waiters = ()
 
-    def __init__(self, connection, number, scope, content):
+    def __init__(self, connection, number, scope, body):
         self.connection = connection
         self.number = number
         self.scope = scope
-        self.content = content
-        self.is_head = scope['method'] == 'HEAD'
+        self.body = body
+        self.is_head_request = scope['method'] == 'HEAD'
 
-    # Receiving
+    # receive()
 
     async def receive(self):
-        """The callable that the application gets; returns the next message."""
-        content = self.content
-        if content is not None and not self.is_gone and not self.is_complete:
-            self.content = None
-            return {'type': 'http.request', 'body': content, 'more_body': False}
-        while not self.is_gone and not self.is_complete:
-            if self.pieces is not None and (self.pieces or self.is_content_complete):
-                return self.take_content()
+        """Implements the ASGI callable receive(): returns the next event for the application."""
+        body = self.body
+        if body is not None and not self.is_disconnected and not self.last_message_sent:
+            self.body = None
+            return {'type': 'http.request', 'body': body, 'more_body': False}
+        while not self.is_disconnected and not self.last_message_sent:
+            if self.pieces is not None and (self.pieces or self.is_body_complete):
+                return self.take_body_message()
             if self.pieces is not None:
-                self.want_content()
-            await self.wait()
+                self.request_more_body()
+            await self.wait_for_change()
         return {'type': 'http.disconnect'}
 
-    def start_streaming(self):
-        """Prepares for content that is received in pieces."""
+    def expect_streamed_body(self):
+        """Prepares for a body that the server sends piece by piece."""
         self.pieces = collections.deque()
-        self.is_content_complete = False
+        self.is_body_complete = False
 
-    def take_content(self):
+    def take_body_message(self):
+        """Returns an http.request event with all bytes of the body that have arrived."""
         body = b''.join(self.pieces)
         self.pieces.clear()
-        more = not self.is_content_complete
+        more = not self.is_body_complete
         if more:
-            # The next part is on its way while the application works with this one.
-            self.want_content()
+            # The next part is requested now, so that it is in transit while the application
+            # processes this one.
+            self.request_more_body()
         else:
             self.pieces = None
         return {'type': 'http.request', 'body': body, 'more_body': more}
 
-    def want_content(self):
-        if self.wanted_bytes < WANT_MAX_BYTES // 2:
-            more = WANT_MAX_BYTES - self.wanted_bytes
-            self.wanted_bytes = WANT_MAX_BYTES
-            self.connection.write(encode_frame(WANT, self.number, number_content.pack(more)))
+    def request_more_body(self):
+        """Fills the receive window up again if at least half of it is used."""
+        if self.receive_window < WANT_MAX_BYTES // 2:
+            more = WANT_MAX_BYTES - self.receive_window
+            self.receive_window = WANT_MAX_BYTES
+            self.connection.queue_frame(encode_frame(WANT, self.number, u32_format.pack(more)))
 
-    def add_content(self, piece):
-        """Adds content that has arrived."""
-        if len(piece) > self.wanted_bytes:
+    def add_body_piece(self, piece):
+        """Stores a piece of the body that has arrived."""
+        if len(piece) > self.receive_window:
             raise ProtocolError('more content than was wanted')
-        self.wanted_bytes -= len(piece)
+        self.receive_window -= len(piece)
         if piece and self.pieces is not None:
             self.pieces.append(piece)
-            self.wake()
+            self.wake_waiters()
 
-    def end_content(self):
-        self.is_content_complete = True
-        self.wake()
+    def end_body(self):
+        self.is_body_complete = True
+        self.wake_waiters()
 
-    def leave(self):
-        """Notes that the client has left."""
-        self.is_gone = True
-        self.wake()
+    def on_disconnect(self):
+        """Marks the client as disconnected: the server has sent GONE or closed the connection."""
+        self.is_disconnected = True
+        self.wake_waiters()
 
     # Waiting
 
-    async def wait(self):
-        """Waits until something has changed that a call of receive or send may wait for."""
+    async def wait_for_change(self):
+        """Waits until `wake_waiters()` is called; the caller then checks its condition again."""
         waiter = self.connection.loop.create_future()
         if not self.waiters:
             self.waiters = set()
@@ -113,40 +117,40 @@ class AsgiRequest:
         finally:
             self.waiters.discard(waiter)
 
-    def wake(self):
+    def wake_waiters(self):
         for waiter in self.waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
-    # Sending
+    # send()
 
     async def send(self, message):
-        """The callable that the application gets; sends a message."""
+        """Implements the ASGI callable send(): processes a message of the application."""
         kind = message['type']
         if self.head is None:
-            if kind == HTTP_START:
+            if kind == RESPONSE_START_TYPE:
                 self.head = find_head(message['status'], message.get('headers', ()))
             else:
-                self.send_early(kind, message)
-        elif self.is_complete:
+                self.send_informational_response(kind, message)
+        elif self.last_message_sent:
             raise RuntimeError('%r was sent after the response was complete' % (kind,))
-        elif kind == HTTP_BODY:
+        elif kind == RESPONSE_BODY_TYPE:
             body = message.get('body', b'')
             if type(body) is not bytes:
                 body = check_body(body)
             if message.get('more_body', False):
-                await self.send_content(body, True)
-            elif self.is_streaming or len(body) > PIECE_MAX_BYTES:
-                await self.send_content(body, False)
+                await self.send_body_part(body, True)
+            elif self.head_sent or len(body) > PIECE_MAX_BYTES:
+                await self.send_body_part(body, False)
             else:
-                self.send_whole(body)
-        elif kind == 'http.response.pathsend' and not self.is_streaming:
+                self.send_one_frame_response(body)
+        elif kind == 'http.response.pathsend' and not self.head_sent:
             await self.send_file(message['path'])
         else:
-            raise RuntimeError('%r was sent where %r was expected' % (kind, HTTP_BODY))
+            raise RuntimeError('%r was sent where %r was expected' % (kind, RESPONSE_BODY_TYPE))
 
-    def send_early(self, kind, message):
-        """Sends an informational response before the start of the response."""
+    def send_informational_response(self, kind, message):
+        """Sends a 103 response before the start of the response; ignores other 1xx responses."""
         if kind == 'http.response.early_hint':
             fields = [(b'link', link) for link in message.get('links', ())]
         elif kind == 'http.response.informational':
@@ -157,187 +161,191 @@ class AsgiRequest:
                 return
             fields = message.get('headers', ())
         else:
-            raise RuntimeError('%r was sent where %r was expected' % (kind, HTTP_START))
+            raise RuntimeError('%r was sent where %r was expected' % (kind, RESPONSE_START_TYPE))
         lines, length = encode_fields(fields)
         if length is not None:
             raise ValueError('early hints have no Content-Length')
-        if lines and not self.is_gone:
-            self.connection.write(encode_frame(HINTS, self.number, lines))
+        if lines and not self.is_disconnected:
+            self.connection.queue_frame(encode_frame(HINTS, self.number, lines))
 
-    def send_whole(self, body):
-        """Sends a response of one frame."""
-        head, length, has_content = self.head
+    def send_one_frame_response(self, body):
+        """Sends a complete response in one frame."""
+        head, length, has_body = self.head
         size = len(body)
-        if self.is_head or not has_content:
-            self.send_without_content(size)
+        if self.is_head_request or not has_body:
+            self.send_without_body(size)
         else:
             if length is None:
                 head += b'content-length: %d\n' % size
             elif length != size:
-                raise self.length_error(size)
-            if self.is_gone:
-                self.end()
+                raise self.content_length_error(size)
+            if self.is_disconnected:
+                self.send_end()
             else:
-                self.send_response(head, body)
-        self.is_complete = True
+                self.queue_response_frame(head, body)
+        self.last_message_sent = True
         if self.waiters:
-            self.wake()
+            self.wake_waiters()
 
-    def send_response(self, head, body):
-        self.is_done = True
+    def queue_response_frame(self, head, body):
+        self.last_frame_sent = True
         size = len(head)
-        self.connection.write(
-            response_header.pack(RESPONSE, self.number, 4 + size + len(body), size)
+        self.connection.queue_frame(
+            response_header_format.pack(RESPONSE, self.number, 4 + size + len(body), size)
             + head + body)
 
-    def length_error(self, size):
+    def content_length_error(self, size):
         return RuntimeError('Content-Length is %d, but there are %d bytes of content'
                             % (self.head[1], size))
 
-    def send_without_content(self, size):
-        """Sends the response to HEAD, or one whose status has no content."""
-        if self.is_done:
+    def send_without_body(self, size):
+        """Sends the response to a HEAD request, or one whose status allows no body."""
+        if self.last_frame_sent:
             return
-        if self.is_gone:
-            self.end()
+        if self.is_disconnected:
+            self.send_end()
             return
-        head, length, has_content = self.head
-        if length is None and size and has_content:
+        head, length, has_body = self.head
+        if length is None and size and has_body:
             head += b'content-length: %d\n' % size
-        self.is_done = True
-        content = number_content.pack(len(head)) + head
-        self.connection.write(encode_frame(RESPONSE, self.number, content))
+        self.last_frame_sent = True
+        payload = u32_format.pack(len(head)) + head
+        self.connection.queue_frame(encode_frame(RESPONSE, self.number, payload))
 
-    async def send_content(self, body, more):
-        """Sends a part of the content, as the server has room."""
-        if self.is_gone:
+    async def send_body_part(self, body, more):
+        """Sends a part of the body, and waits until it fits into the send window."""
+        if self.is_disconnected:
             raise ClientDisconnected('the client has left')
-        if self.is_head or not self.head[2]:
-            self.send_without_content(0 if more else len(body))
+        if self.is_head_request or not self.head[2]:
+            self.send_without_body(0 if more else len(body))
         else:
             length = self.head[1]
-            size = self.sent_bytes + len(body)
+            size = self.sent_body_bytes + len(body)
             if length is not None and (size > length or not more and size < length):
-                raise self.length_error(size)
-            self.sent_bytes = size
-            is_whole = not self.is_streaming and size == length and size <= PIECE_MAX_BYTES
-            if is_whole and not self.is_done:
-                # Frameworks often send the end as a message of its own, without content.
-                self.is_streaming = True
-                self.send_response(self.head[0], body)
-            elif not self.is_done:
+                raise self.content_length_error(size)
+            self.sent_body_bytes = size
+            is_complete_body = not self.head_sent and size == length and size <= PIECE_MAX_BYTES
+            if is_complete_body and not self.last_frame_sent:
+                # Frameworks often send an empty message with more_body=False after the body.
+                self.head_sent = True
+                self.queue_response_frame(self.head[0], body)
+            elif not self.last_frame_sent:
                 await self.send_frames(body, more)
         if not more:
-            self.is_complete = True
-            self.wake()
+            self.last_message_sent = True
+            self.wake_waiters()
 
     async def send_frames(self, body, more):
-        """Sends the head if it was not sent, a part of the content, and perhaps the end."""
-        if not self.is_streaming:
+        """Sends the head if necessary, a part of the body, and END if no more follows."""
+        if not self.head_sent:
             head, length, _ = self.head
             if length is None and not more:
                 head += b'content-length: %d\n' % len(body)
-            self.is_streaming = True
-            self.connection.write(encode_frame(HEAD, self.number, head))
+            self.head_sent = True
+            self.connection.queue_frame(encode_frame(HEAD, self.number, head))
         if body:
-            await self.send_pieces(RESPONSE_CONTENT, b'', body)
+            await self.send_in_frames(RESPONSE_CONTENT, b'', body)
         if not more:
-            self.is_done = True
-            self.connection.write(encode_frame(END, self.number))
+            self.last_frame_sent = True
+            self.connection.queue_frame(encode_frame(END, self.number))
 
-    async def send_pieces(self, kind, prefix, data):
-        """Sends `data` in frames; calls that come meanwhile wait until the last one is sent.
+    async def send_in_frames(self, kind, prefix, data):
+        """Sends `data` in as many frames as necessary. Concurrent calls wait for their turn.
 
-        Each frame begins with `prefix`, whose first byte is 2 more if another one follows.
+        Each frame begins with `prefix`. It is empty or one byte, the flags of a WebSocket message;
+        all frames but the last one have the flag MESSAGE_CONTINUES.
         """
         size = len(data)
         lock = self.send_lock
-        if (lock is None or not lock.locked()) and self.has_room(size + len(prefix)):
-            self.room -= size + len(prefix)
-            self.connection.write(encode_frame(kind, self.number, prefix + data))
+        if (lock is None or not lock.locked()) and self.fits_send_window(size + len(prefix)):
+            self.send_window -= size + len(prefix)
+            self.connection.queue_frame(encode_frame(kind, self.number, prefix + data))
             return
         if lock is None:
             lock = self.send_lock = asyncio.Lock()
         async with lock:
-            await self.send_pieces_in_turn(kind, prefix, data)
+            await self.send_in_frames_locked(kind, prefix, data)
 
-    def has_room(self, size):
-        return size <= self.room and size <= PIECE_MAX_BYTES and not self.connection.is_paused
+    def fits_send_window(self, size):
+        """Returns whether `size` bytes can be sent in one frame without waiting."""
+        return (size <= self.send_window and size <= PIECE_MAX_BYTES
+                and not self.connection.is_paused)
 
-    async def send_pieces_in_turn(self, kind, prefix, data):
+    async def send_in_frames_locked(self, kind, prefix, data):
         offset, size = 0, len(data)
         while True:
-            while self.room <= len(prefix) or self.connection.is_paused:
-                if self.is_gone:
+            while self.send_window <= len(prefix) or self.connection.is_paused:
+                if self.is_disconnected:
                     break
-                await self.wait()
-            if self.is_gone:
+                await self.wait_for_change()
+            if self.is_disconnected:
                 raise ClientDisconnected('the client has left')
-            length = min(size - offset, self.room - len(prefix), PIECE_MAX_BYTES - len(prefix))
+            window = min(self.send_window, PIECE_MAX_BYTES)
+            length = min(size - offset, window - len(prefix))
             piece = data[offset:offset + length]
             offset += length
-            first = prefix
+            frame_prefix = prefix
             if prefix and offset < size:
-                first = bytes([prefix[0] | MESSAGE_CONTINUES])
-            self.room -= len(prefix) + length
-            self.connection.write(encode_frame(kind, self.number, first + piece))
+                frame_prefix = bytes([prefix[0] | MESSAGE_CONTINUES])
+            self.send_window -= len(prefix) + length
+            self.connection.queue_frame(encode_frame(kind, self.number, frame_prefix + piece))
             if offset == size:
                 return
 
     async def send_file(self, path):
-        """Sends a file as the content."""
+        """Sends a file as the body (the ASGI extension http.response.pathsend)."""
         if not isinstance(path, str):
             raise TypeError('the path must be a str, not %s' % type(path).__name__)
         if not os.path.isabs(path):
             raise ValueError('the path must be absolute: %r' % path)
         with open(path, 'rb') as file:
             size = os.fstat(file.fileno()).st_size
-            head, length, has_content = self.head
-            if self.is_head or not has_content:
-                self.send_without_content(size)
-                self.is_complete = True
-                self.wake()
+            head, length, has_body = self.head
+            if self.is_head_request or not has_body:
+                self.send_without_body(size)
+                self.last_message_sent = True
+                self.wake_waiters()
                 return
             if size <= PIECE_MAX_BYTES:
-                self.send_whole(file.read(size))
+                self.send_one_frame_response(file.read(size))
                 return
             if length is None:
-                self.head = head + b'content-length: %d\n' % size, size, has_content
+                self.head = head + b'content-length: %d\n' % size, size, has_body
             more = True
             while more:
-                piece = file.read(min(PIECE_MAX_BYTES, size - self.sent_bytes))
-                more = bool(piece) and self.sent_bytes + len(piece) < size
-                await self.send_content(piece, more)
+                piece = file.read(min(PIECE_MAX_BYTES, size - self.sent_body_bytes))
+                more = bool(piece) and self.sent_body_bytes + len(piece) < size
+                await self.send_body_part(piece, more)
 
-    # The end
+    # The end of the response
 
     def finish(self, result):
-        """Sends the last frame after the application has returned."""
-        if self.is_gone:
-            self.end()
-        elif not self.is_complete:
+        """Checks the response after the application has returned; sends END if the client left."""
+        if self.is_disconnected:
+            self.send_end()
+        elif not self.last_message_sent:
             if self.head is None:
                 raise RuntimeError('the application has returned without a response')
             raise RuntimeError('the application has returned before its response was complete')
 
-    def end(self):
-        if not self.is_done:
-            self.is_done = True
-            self.connection.write(encode_frame(END, self.number))
+    def send_end(self):
+        if not self.last_frame_sent:
+            self.last_frame_sent = True
+            self.connection.queue_frame(encode_frame(END, self.number))
 
     def fail(self, error):
-        """Reports an exception of the application, and sends the last frame."""
-        if self.is_gone and is_disconnection(error):
-            self.end()
+        """Logs an exception of the application, and sends the last frame."""
+        if self.is_disconnected and is_caused_by_disconnect(error):
+            self.send_end()
             return
         log(self.label() + ': the application has failed')
         print_traceback(error)
-        if self.is_done:
+        if self.last_frame_sent:
             return
-        self.is_done = True
-        kind = ABORT if self.is_streaming else FAILED
+        self.last_frame_sent = True
+        kind = ABORT if self.head_sent else FAILED
         text = encode_log_line(describe_error(error))
-        self.connection.write(encode_frame(kind, self.number, text))
+        self.connection.queue_frame(encode_frame(kind, self.number, text))
 
     def label(self):
         return '%s %s' % (self.scope.get('method', '-'), self.scope.get('path', '-'))
@@ -349,12 +357,12 @@ def check_body(body):
     return bytes(body)
 
 
-def is_disconnection(error):
-    """Whether an exception comes from the one that says that the client has left."""
-    seen = 0
-    while error is not None and seen < CAUSES_MAX:
+def is_caused_by_disconnect(error):
+    """Returns whether an exception is ClientDisconnected, or was raised because of it."""
+    depth = 0
+    while error is not None and depth < EXCEPTION_CHAIN_MAX:
         if isinstance(error, ClientDisconnected):
             return True
         error = error.__cause__ or error.__context__
-        seen += 1
+        depth += 1
     return False

@@ -1,11 +1,11 @@
-# The lifespan of an ASGI application: its startup and its shutdown.
+# The lifespan protocol of ASGI: startup and shutdown of the application.
 
 
 class Lifespan:
-    """Calls the application once for the time of the process.
+    """Calls the application with a lifespan scope; this call lasts as long as the process.
 
-    An application without it raises or returns before its startup is complete: it is served
-    without.
+    An application that does not support lifespan raises an exception or returns before its startup
+    is complete. It is then served without lifespan.
     """
 
     def __init__(self, application, loop):
@@ -13,34 +13,35 @@ class Lifespan:
         self.loop = loop
         self.state = {}
         self.messages = [{'type': 'lifespan.startup'}]
-        # Ends when the message was sent that is waited for, or the application has returned.
-        self.progress = loop.create_future()
-        # Wakes `receive`.
-        self.has_message = None
-        self.was_received = False
+        # Done when the application has sent the message that is awaited, or has returned.
+        self.outcome = loop.create_future()
+        # The future of a call of receive() that waits for the shutdown event.
+        self.message_waiter = None
+        self.has_received = False
         self.is_started = False
-        self.is_over = False
-        # What the application has said about its failure; None if it has not failed.
-        self.failure = None
+        self.has_returned = False
+        # The message of a startup or shutdown that has failed; None without a failure.
+        self.failure_message = None
         self.task = None
 
     async def startup(self):
-        """Raises a LoadError if the application says that it cannot be served."""
+        """Waits for the startup; raises LoadError if the application reports that it has failed."""
         self.task = self.loop.create_task(self.run())
-        await self.progress
-        if self.failure is not None:
-            raise LoadError('its startup has failed: ' + (self.failure or 'it gives no reason'))
+        await self.outcome
+        if self.failure_message is not None:
+            reason = self.failure_message or 'it gives no reason'
+            raise LoadError('its startup has failed: ' + reason)
 
     async def shutdown(self):
-        """Lets the application end, and waits until it has."""
-        if not self.is_over:
-            self.progress = self.loop.create_future()
+        """Sends the shutdown event to the application, and waits until it has shut down."""
+        if not self.has_returned:
+            self.outcome = self.loop.create_future()
             self.messages.append({'type': 'lifespan.shutdown'})
-            if self.has_message is not None and not self.has_message.done():
-                self.has_message.set_result(None)
-            await self.progress
-            if self.failure is not None:
-                log('the shutdown of the application has failed: ' + self.failure)
+            if self.message_waiter is not None and not self.message_waiter.done():
+                self.message_waiter.set_result(None)
+            await self.outcome
+            if self.failure_message is not None:
+                log('the shutdown of the application has failed: ' + self.failure_message)
 
     async def run(self):
         scope = {
@@ -51,50 +52,50 @@ class Lifespan:
         try:
             await self.application(scope, self.receive, self.send)
         except BaseException as error:
-            self.note_error(error)
-        self.is_over = True
-        self.note_progress()
+            self.process_error(error)
+        self.has_returned = True
+        self.set_outcome()
 
-    def note_error(self, error):
-        if self.failure is not None:
-            pass  # The application has reported it.
+    def process_error(self, error):
+        if self.failure_message is not None:
+            pass  # The application has already reported the failure.
         elif self.is_started:
-            self.failure = describe_error(error)
+            self.failure_message = describe_error(error)
             log('the lifespan of the application has failed')
             print_traceback(error)
         elif isinstance(error, SystemExit):
-            self.failure = describe_error(error)
-        elif self.was_received:
-            # The specification wants it to be served: it may know no lifespan.
+            self.failure_message = describe_error(error)
+        elif self.has_received:
+            # ASGI requires that it is served anyway, because it may not support lifespan.
             log('the application has failed at its startup; it is served without lifespan')
             print_traceback(error)
         error.__traceback__ = None
 
-    def note_progress(self):
-        if not self.progress.done():
-            self.progress.set_result(None)
+    def set_outcome(self):
+        if not self.outcome.done():
+            self.outcome.set_result(None)
 
     async def receive(self):
-        """The callable that the application gets; returns the next message."""
+        """Implements the ASGI callable receive(): returns the next event for the application."""
         while not self.messages:
-            self.has_message = self.loop.create_future()
-            await self.has_message
-        self.was_received = True
+            self.message_waiter = self.loop.create_future()
+            await self.message_waiter
+        self.has_received = True
         return self.messages.pop(0)
 
     async def send(self, message):
-        """The callable that the application gets; takes what it says about itself."""
+        """Implements the ASGI callable send(): processes a message of the application."""
         kind = message['type']
         if kind in ('lifespan.startup.complete', 'lifespan.startup.failed'):
-            is_expected = not self.is_started and self.failure is None
+            is_expected = not self.is_started and self.failure_message is None
         elif kind in ('lifespan.shutdown.complete', 'lifespan.shutdown.failed'):
-            is_expected = self.is_started and not self.progress.done()
+            is_expected = self.is_started and not self.outcome.done()
         else:
             is_expected = False
         if not is_expected:
             raise RuntimeError('%r was sent where it was not expected' % (kind,))
         if kind.endswith('.failed'):
-            self.failure = str(message.get('message', ''))
+            self.failure_message = str(message.get('message', ''))
         elif kind == 'lifespan.startup.complete':
             self.is_started = True
-        self.note_progress()
+        self.set_outcome()

@@ -1,4 +1,4 @@
-# The loop of a process that runs an ASGI application.
+# The event loop of a process that runs an ASGI application.
 
 import asyncio
 import functools
@@ -18,93 +18,96 @@ class AsgiServer:
         self.listener = listener
         self.start_task = functools.partial(asyncio.Task, loop=loop)
         if loop.get_task_factory() is not None:
-            # The application has set it at its startup.
+            # The application has set its own task factory at startup, which must be used.
             self.start_task = loop.create_task
         elif sys.version_info >= (3, 12):
-            # An application that need not wait is done before the loop knows of its task.
+            # An eager task runs immediately, so a request whose application never waits is finished
+            # without scheduling its task in the event loop.
             self.start_task = functools.partial(self.start_task, eager_start=True)
         self.connections = set()
-        # Tasks that make a connection of a socket that was accepted.
-        self.accepting = set()
+        # Tasks that create a connection for an accepted socket.
+        self.accept_tasks = set()
         self.state = {}
         self.is_stopping = False
-        # Set while the end waits: wakes it when a request or a connection is over.
-        self.progress = None
-        self.stopped = loop.create_future()
+        # A future on which the shutdown waits until a request or connection ends; otherwise None.
+        self.shutdown_waiter = None
+        self.stop_requested = loop.create_future()
         self.is_forked = False
-        self.watch = LoopWatch(self)
+        self.watchdog = LoopWatchdog(self)
 
     def accept(self):
         try:
             stream, _ = self.listener.accept()
         except OSError:
-            return  # The worker has given up, or there are no descriptors: it connects again.
+            # The worker has given up, or this process has no free descriptor; the worker retries.
+            return
         stream.setblocking(False)
-        task = self.loop.create_task(self.connect(stream))
-        self.accepting.add(task)
-        task.add_done_callback(self.accepting.discard)
+        task = self.loop.create_task(self.create_connection(stream))
+        self.accept_tasks.add(task)
+        task.add_done_callback(self.accept_tasks.discard)
 
-    async def connect(self, stream):
+    async def create_connection(self, stream):
         try:
             await self.loop.connect_accepted_socket(lambda: AsgiConnection(self, stream), stream)
         except OSError as error:
             log('cannot accept a connection of the server: %s' % describe_error(error))
 
-    async def run(self, request):
-        """Calls the application for one request and ends its response."""
-        # Of the task alone, which has a context of its own, and of what it starts.
-        running_id.set(request.scope['headers'])
+    async def run_request(self, request):
+        """Calls the application for one request, and finishes the response."""
+        # Each task has its own context, so this value is seen by this task and by the tasks and
+        # threads that it starts.
+        request_id_context.set(request.scope['headers'])
         try:
             result = await self.application(request.scope, request.receive, request.send)
-            if not request.is_complete or result is not None:
+            if not request.last_message_sent or result is not None:
                 request.finish(result)
         except BaseException as error:
-            self.fail(request, error)
+            self.fail_request(request, error)
         request.connection.requests.pop(request.number, None)
         if self.is_forked:
-            leave_forked_process(0)
+            exit_forked_process(0)
         if self.is_stopping:
-            self.note_progress()
+            self.wake_shutdown()
 
-    def fail(self, request, error):
+    def fail_request(self, request, error):
         if self.is_forked:
-            leave_forked_process(error)
+            exit_forked_process(error)
         try:
             request.fail(error)
         finally:
-            # The traceback refers to frames that refer to it.
+            # The traceback refers to stack frames, which refer to the exception: a reference cycle.
             error.__traceback__ = None
 
-    def note_progress(self):
-        if self.progress is not None and not self.progress.done():
-            self.progress.set_result(None)
+    def wake_shutdown(self):
+        if self.shutdown_waiter is not None and not self.shutdown_waiter.done():
+            self.shutdown_waiter.set_result(None)
 
     async def serve(self):
-        """Serves until SIGTERM, and then until all requests are over."""
+        """Serves requests until SIGTERM arrives, then waits until all requests are finished."""
         self.loop.add_reader(self.listener.fileno(), self.accept)
-        await self.stopped
+        await self.stop_requested
         self.loop.remove_reader(self.listener.fileno())
         self.listener.close()
-        while self.accepting or any(one.requests for one in self.connections):
-            self.progress = self.loop.create_future()
-            if self.accepting:
-                await asyncio.wait(list(self.accepting))
+        while self.accept_tasks or any(connection.requests for connection in self.connections):
+            self.shutdown_waiter = self.loop.create_future()
+            if self.accept_tasks:
+                await asyncio.wait(list(self.accept_tasks))
             else:
-                await self.progress
+                await self.shutdown_waiter
 
     async def close_connections(self):
-        """Ends the connections after all that was queued is read.
+        """Half-closes the connections, and waits until the server has read everything and closed.
 
-        They are closed when the server has closed them: what it sends meanwhile must not fail,
-        because it then would not read the rest.
+        This process does not close them first: if the server's own sending failed meanwhile, the
+        server would not read the remaining frames.
         """
         for connection in list(self.connections):
             connection.flush()
             connection.transport.write_eof()
         timer = self.loop.call_later(CLOSE_TIMEOUT_SECONDS, self.abort_connections)
         while self.connections:
-            self.progress = self.loop.create_future()
-            await self.progress
+            self.shutdown_waiter = self.loop.create_future()
+            await self.shutdown_waiter
         timer.cancel()
 
     def abort_connections(self):
@@ -114,18 +117,21 @@ class AsgiServer:
     # Signals and forks
 
     def handle_signals(self):
-        """SIGTERM stops; SIGINT is for the server, which then sends SIGTERM."""
-        self.loop.add_signal_handler(signal.SIGTERM, self.stop)
-        self.loop.add_signal_handler(signal.SIGINT, int)
-        register_for_forks(self.close_in_fork)
+        """Installs handlers: SIGTERM stops the process, and SIGINT is ignored.
 
-    def stop(self):
+        Ctrl+C sends SIGINT to the server, too, which then stops its processes with SIGTERM.
+        """
+        self.loop.add_signal_handler(signal.SIGTERM, self.request_stop)
+        self.loop.add_signal_handler(signal.SIGINT, int)
+        register_fork_hooks(self.close_in_fork)
+
+    def request_stop(self):
         self.is_stopping = True
-        if not self.stopped.done():
-            self.stopped.set_result(None)
+        if not self.stop_requested.done():
+            self.stop_requested.set_result(None)
 
     def close_in_fork(self):
-        """Replaces the sockets in a process that the application has forked: it is no reader."""
+        """Replaces the sockets in a forked process, because only its parent serves requests."""
         self.is_forked = True
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -140,8 +146,8 @@ class AsgiServer:
         os.close(null)
 
 
-def write_task_stack(request):
-    """Writes the stack of the task of a request to standard error."""
+def log_task_stack(request):
+    """Logs the stack trace of the task that runs a request."""
     frames = []
     awaited = request.task.get_coro()
     while awaited is not None:
@@ -149,13 +155,14 @@ def write_task_stack(request):
         if frame is not None:
             frames.append((frame, frame.f_lineno))
         awaited = getattr(awaited, 'cr_await', None) or getattr(awaited, 'gi_yieldfrom', None)
-    write_stack(request.label(), frames, request.scope['headers'])
+    log_stack(request.label(), frames, request.scope['headers'])
 
 
 def make_loop():
-    """Returns a loop of uvloop if the application has it, else the one of Python."""
+    """Returns an event loop of uvloop if it is installed, and otherwise one of asyncio."""
     try:
-        # A folder of this name beside the application is a module, too.
+        # The import may also find a folder named `uvloop` beside the application, which lacks the
+        # function.
         from uvloop import new_event_loop
     except Exception:
         return asyncio.new_event_loop()
@@ -163,10 +170,11 @@ def make_loop():
 
 
 def accepts_one_argument(application):
-    """Whether an application is one of ASGI 2: called with the scope, it returns a callable."""
+    """Returns whether an application uses ASGI 2: it takes only a scope and returns a callable."""
     import inspect
     call = application if inspect.isroutine(application) else type(application).__call__
-    # From 3.12 on it knows functions that are marked as such, too, and the other is deprecated.
+    # From Python 3.12 on, `inspect` also recognizes functions that are only marked as coroutine
+    # functions. The function of `asyncio` is deprecated in later versions.
     is_coroutine_function = \
         (inspect if sys.version_info >= (3, 12) else asyncio).iscoroutinefunction
     if not inspect.isclass(application) and is_coroutine_function(call):
@@ -175,10 +183,11 @@ def accepts_one_argument(application):
         parameters = list(inspect.signature(application).parameters.values())
     except (TypeError, ValueError):
         return False
-    needed = [one for one in parameters
-              if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
-              and one.default is one.empty]
-    return len(needed) == 1 and all(one.kind != one.VAR_POSITIONAL for one in parameters)
+    required = [parameter for parameter in parameters
+                if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+                and parameter.default is parameter.empty]
+    has_variable = any(parameter.kind == parameter.VAR_POSITIONAL for parameter in parameters)
+    return len(required) == 1 and not has_variable
 
 
 def adapt_asgi2(application):
@@ -188,7 +197,7 @@ def adapt_asgi2(application):
 
 
 async def run_asgi(loop, options, listener):
-    """Loads the application and serves it. Returns the status to exit with."""
+    """Loads the application and serves it. Returns the exit status of the process."""
     application = load_or_report(options)
     if application is None:
         return 1
@@ -204,7 +213,7 @@ async def run_asgi(loop, options, listener):
     server = AsgiServer(loop, application, socket.socket(fileno=listener))
     server.state = lifespan.state
     server.handle_signals()
-    # What is loaded now stays: the collector need not look at it again.
+    # Objects that exist now will stay alive: the garbage collector need not scan them again.
     gc.collect()
     if hasattr(gc, 'freeze'):
         gc.freeze()
@@ -214,8 +223,8 @@ async def run_asgi(loop, options, listener):
     return 0
 
 
-def end_loop(loop):
-    """Cancels what the application has left, and ends the loop."""
+def close_loop(loop):
+    """Cancels the remaining tasks of the application, and closes the event loop."""
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()
@@ -229,11 +238,11 @@ def end_loop(loop):
 
 
 def serve_asgi(options, listener):
-    if options.loaded is None:
-        # The folder of the application may contain uvloop.
+    if options.loaded_application is None:
+        # The application's folder may contain uvloop.
         prepare_path(options)
     loop = make_loop()
     asyncio.set_event_loop(loop)
     status = loop.run_until_complete(run_asgi(loop, options, listener))
-    end_loop(loop)
+    close_loop(loop)
     sys.exit(status)

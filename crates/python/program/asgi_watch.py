@@ -1,9 +1,10 @@
-# Finds out that the event loop is blocked: the application does something long without `await`.
+# A watchdog that reports a blocked event loop: the application runs for long without `await`.
 #
-# The server asks for the stack of a request that is over its time (STACK). The loop writes that of
-# the task. A loop that is blocked does not read the question: a thread finds it unread, and writes
-# where the loop is. The thread looks each WATCH_LOOP_SECONDS while there are requests, and waits on
-# a lock otherwise. A call that keeps the interpreter to itself blocks this thread, too.
+# The server sends STACK to get the stack trace of a request that exceeds its time limit, and the
+# event loop logs the stack of the request's task. A blocked loop cannot read that frame. This
+# watchdog, a thread, finds the unread frame, and logs the stack of the event loop's thread. It
+# checks every LOOP_CHECK_SECONDS while there are requests, and otherwise waits on a lock. A call of
+# an extension module that holds the global interpreter lock blocks the watchdog, too.
 
 import socket
 import sys
@@ -11,8 +12,8 @@ import time
 from _thread import allocate_lock, get_ident, start_new_thread
 
 
-class LoopWatch:
-    """The thread that looks whether the loop reads what the server asks."""
+class LoopWatchdog:
+    """A thread that checks whether the event loop reads the STACK frames of the server."""
 
     def __init__(self, server):
         self.server = server
@@ -22,7 +23,7 @@ class LoopWatch:
         self.is_started = False
 
     def wake(self):
-        """Lets the thread look. The loop calls it for the first of several requests."""
+        """Wakes the thread. The event loop calls this when a request arrives and it is asleep."""
         self.is_awake = True
         if not self.is_started:
             self.is_started = True
@@ -32,7 +33,7 @@ class LoopWatch:
         try:
             self.alarm.release()
         except RuntimeError:
-            pass  # The thread has not waited for the last one yet.
+            pass  # The thread has not waited since the last wake-up, so it is awake anyway.
 
     def has_requests(self):
         return any(connection.requests for connection in list(self.server.connections))
@@ -41,48 +42,49 @@ class LoopWatch:
         while True:
             unread = set()
             while self.is_awake:
-                time.sleep(WATCH_LOOP_SECONDS)
+                time.sleep(LOOP_CHECK_SECONDS)
                 if not self.has_requests():
                     self.is_awake = False
-                    # A request has perhaps come at the same time, and found it still true.
+                    # A request may have arrived in the meantime, when the flag was still true, and
+                    # then has not woken this thread.
                     self.is_awake = self.has_requests()
                     continue
-                before, unread = unread, self.find_unread()
-                # What was there at the last look, too, the loop has had the time to read.
-                self.report(before & unread)
+                previously_unread, unread = unread, self.find_unread_stack_frames()
+                # Frames that were also unread at the previous check have waited long enough.
+                self.log_blocked_requests(previously_unread & unread)
             self.alarm.acquire()
 
-    def find_unread(self):
-        """Returns the requests whose stacks the server asks for in what the loop has not read."""
+    def find_unread_stack_frames(self):
+        """Returns the requests for which a STACK frame waits in a socket's receive buffer."""
         found = set()
         for connection in list(self.server.connections):
             try:
                 data = connection.socket.recv(PEEK_MAX_BYTES, socket.MSG_PEEK)
-                frames, _ = decode_frames(connection.partial + data)
+                frames, _ = decode_frames(connection.partial_frame + data)
             except (OSError, ProtocolError):
-                continue  # All was read, or the connection ends.
+                continue  # No data is unread, or the connection has ended.
             for kind, number, _ in frames:
                 request = connection.requests.get(number)
-                if kind == STACK and request is not None and not request.has_stack:
+                if kind == STACK and request is not None and not request.stack_was_logged:
                     found.add(request)
         return found
 
-    def report(self, requests):
-        """Writes where the loop is that does not get to these requests."""
-        frames = self.find_frames() if requests else []
+    def log_blocked_requests(self, requests):
+        """Logs these requests, and once the stack of the event loop that does not run them."""
+        frames = self.find_loop_frames() if requests else []
         for request in requests:
-            request.has_stack = True
-            why = ', and the event loop is blocked'
-            write_stack(request.label(), frames, request.scope['headers'], why)
-            # Once is enough.
+            request.stack_was_logged = True
+            detail = ', and the event loop is blocked'
+            log_stack(request.label(), frames, request.scope['headers'], detail)
+            # The stack is the same for all requests, so it is printed only for the first one.
             frames = []
 
-    def find_frames(self):
-        """Returns the frames of the loop, from the first one of the application on."""
+    def find_loop_frames(self):
+        """Returns the stack of the event loop's thread, from the application's first frame on."""
         frame = sys._current_frames().get(self.loop_thread)
         frames = []
-        while frame is not None and not (frames and is_own_frame(frame)):
-            if not is_own_frame(frame):
+        while frame is not None and not (frames and is_program_frame(frame)):
+            if not is_program_frame(frame):
                 frames.append((frame, frame.f_lineno))
             frame = frame.f_back
         frames.reverse()

@@ -1,7 +1,8 @@
-# Connections to the workers of Pinion.
+# A connection between a worker of the server and this process, for WSGI applications.
 #
-# This and other parts for WSGI use the modules that `collections`, `signal` and `socket` are made
-# of: an application that needs none of them does without their memory, which is 1 MiB.
+# The files for WSGI import `_collections`, `_signal` and `_socket`, the C modules behind
+# `collections`, `signal` and `socket`. An application that needs none of the latter saves 1 MiB of
+# memory.
 
 import _collections
 import _socket
@@ -9,40 +10,42 @@ from _thread import allocate_lock
 
 
 class Connection:
-    """One connection of a worker: its frames in both directions, and its requests."""
+    """A connection of one worker, with its frames in both directions and its requests."""
 
     def __init__(self, server, stream):
         self.server = server
         self.socket = stream
         self.descriptor = stream.fileno()
-        # The beginning of a frame whose rest has not arrived.
-        self.partial = b''
-        # Requests that are not over, by number.
+        # The bytes of an incomplete frame.
+        self.partial_frame = b''
+        # The unfinished requests, by number.
         self.requests = {}
-        # Frames that wait to be sent, at the latest once the call of the application is over. Any
-        # thread may append; only the holder of `send_lock` takes.
-        self.queued = _collections.deque()
+        # Frames that wait to be sent, at the latest when the current call of the application
+        # returns. Any thread may append; only the thread that holds `send_lock` may remove.
+        self.queued_frames = _collections.deque()
         self.send_lock = allocate_lock()
-        # Guards what a thread that reads and a thread of the application count.
+        # Guards the flow-control windows and the channel, which the thread that reads frames and
+        # the threads of the application change.
         self.lock = allocate_lock()
         self.is_lost = False
-        # The name of the channel by which descriptors of files are sent; b'' if there is none.
+        # The token that identifies the channel for file descriptors; b'' if there is no channel.
         self.channel_token = b''
-        # The server was asked for one and has not answered yet.
-        self.wants_channel = False
+        # Whether a channel was requested and the server has not replied yet.
+        self.has_requested_channel = False
 
     def send_file(self, request, descriptor, frames):
-        """Sends the descriptor of a file by the channel, and queues the frames that refer to it.
+        """Sends a file descriptor on the channel, and queues the frames that refer to it.
 
-        Returns whether that was possible.
+        Returns False if the descriptor could not be sent; the caller then reads the file itself.
         """
         server = self.server
         if not self.channel_token and not server.is_stopping:
-            self.ask_for_channel()
+            self.request_channel()
             server.wait(request, lambda: (
-                self.has_channel() or request.is_gone or server.is_stopping))
-        # The descriptor and the frames go out before the next request for a channel: the server
-        # looks for descriptors only in the one that it has opened last.
+                self.channel_is_settled() or request.is_disconnected or server.is_stopping))
+        # The descriptor and its frames must be sent before this process requests another channel:
+        # the server receives descriptors only from the channel that it has opened last. So both
+        # steps hold the lock.
         with self.lock:
             channel = server.channels.get(self.channel_token)
             if channel is None:
@@ -50,76 +53,80 @@ class Connection:
             try:
                 send_descriptor(channel, request.number, descriptor)
             except BlockingIOError:
-                return False  # The server has not taken the last ones yet.
+                return False  # The channel is full: the server has not received earlier ones yet.
             except OSError:
-                self.forget_channel()
+                self.close_channel()
                 return False
-            self.queued.append(frames)
+            self.queued_frames.append(frames)
         return True
 
-    def ask_for_channel(self):
-        """Asks the server for a channel, unless another thread has just done so."""
+    def request_channel(self):
+        """Asks the server for a channel, unless another thread has already done so."""
         with self.lock:
-            if self.channel_token or self.wants_channel:
+            if self.channel_token or self.has_requested_channel:
                 return
-            self.wants_channel = True
+            self.has_requested_channel = True
         self.send(encode_frame(WANT_CHANNEL, 0))
 
-    def has_channel(self):
-        """Whether the channel is there, or there is none and no answer is expected."""
-        if self.wants_channel:
+    def channel_is_settled(self):
+        """Returns whether the channel is open, or no reply of the server about it is pending."""
+        if self.has_requested_channel:
             return False
         return not self.channel_token or self.channel_token in self.server.channels
 
     def set_channel(self, token):
-        """The server has named a channel, or has said that there is none any more."""
+        """Stores the token of the new channel; an empty token says that there is no channel."""
         with self.lock:
-            self.forget_channel()
+            self.close_channel()
             self.channel_token = token
-            self.wants_channel = False
+            self.has_requested_channel = False
 
-    def forget_channel(self):
-        """Closes the channel. The caller holds the lock, or is the only thread."""
+    def close_channel(self):
+        """Closes the channel. The caller must hold `lock`, or be the only thread."""
         channel = self.server.channels.pop(self.channel_token, None)
         self.channel_token = b''
         if channel is not None:
             channel.close()
 
     def send(self, frame):
-        """Sends a frame, and all that are queued."""
-        self.queued.append(frame)
+        """Sends a frame, together with all queued frames."""
+        self.queued_frames.append(frame)
         self.flush()
 
     def flush(self):
-        queued = self.queued
+        """Sends all queued frames with one call."""
+        queued_frames = self.queued_frames
         with self.send_lock:
-            if not queued:
+            if not queued_frames:
                 return
-            data = queued.popleft()
-            if queued:
+            data = queued_frames.popleft()
+            if queued_frames:
                 frames = [data]
-                while queued:
-                    frames.append(queued.popleft())
+                while queued_frames:
+                    frames.append(queued_frames.popleft())
                 data = b''.join(frames)
             if self.is_lost:
                 return
             try:
                 self.socket.sendall(data)
             except OSError:
-                self.fail()
+                self.shut_down()
 
-    def fail(self):
-        """Ends the connection. The thread that reads closes it once it finds its end."""
+    def shut_down(self):
+        """Shuts the socket down. The thread that reads frames closes it when it reads the end."""
         self.is_lost = True
         try:
             self.socket.shutdown(_socket.SHUT_RDWR)
         except OSError:
-            pass  # It has ended already.
+            pass  # The connection has already ended.
         for request in list(self.requests.values()):
-            request.is_gone = True
+            request.is_disconnected = True
 
     def receive(self):
-        """Reads what has arrived without waiting. Returns whether there was anything."""
+        """Reads the data that has arrived, without waiting, and processes its frames.
+
+        Returns False if there was none.
+        """
         try:
             data = self.socket.recv(RECEIVE_MAX_BYTES, _socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -127,56 +134,56 @@ class Connection:
         except OSError:
             data = b''
         if not data:
-            self.server.forget(self)
+            self.server.remove_connection(self)
             return True
-        if self.partial:
-            data = self.partial + data
+        if self.partial_frame:
+            data = self.partial_frame + data
         try:
             frames, size = decode_frames(data)
-            self.partial = data[size:]
-            for kind, number, content in frames:
+            self.partial_frame = data[size:]
+            for kind, number, payload in frames:
                 if kind == REQUESTS:
-                    self.server.add_requests(self, content)
+                    self.server.add_requests(self, payload)
                 else:
-                    self.control(kind, number, content)
+                    self.process_frame(kind, number, payload)
         except Exception as error:
             log('a connection of the server ends: %s' % describe_error(error))
-            self.fail()
-            self.server.forget(self)
+            self.shut_down()
+            self.server.remove_connection(self)
         return True
 
-    def control(self, kind, number, content):
-        """Processes a frame about a request."""
+    def process_frame(self, kind, number, payload):
+        """Processes any frame except a batch of requests."""
         if kind == TAKE_BACK:
-            self.server.give_back(self, decode_numbers(content))
+            self.server.give_back(self, decode_numbers(payload))
             return
         if kind == FILES or kind == CHANNEL:
             if kind == FILES:
-                self.set_channel(content)
+                self.set_channel(payload)
             else:
-                self.server.add_channel(self, content)
-            self.server.wake_waiting()
+                self.server.add_channel(self, payload)
+            self.server.wake_waiting_threads()
             return
         if kind not in (CONTENT, CONTENT_END, ROOM, GONE, STACK):
             raise ProtocolError('a frame of kind %d' % kind)
-        room = decode_number(content) if kind == ROOM else 0
+        added_window = decode_number(payload) if kind == ROOM else 0
         request = self.requests.get(number)
         if request is None:
-            return  # It is over.
+            return  # The request is already finished.
         if kind == ROOM:
             with self.lock:
-                request.room += room
+                request.send_window += added_window
         elif kind == STACK:
-            self.server.write_stack(request)
+            self.server.log_stack(request)
         elif kind == GONE:
-            request.is_gone = True
-            self.server.drop(request)
+            request.is_disconnected = True
+            self.server.drop_if_unstarted(request)
         else:
             reader = request.input
             if reader is None:
                 return
             if kind == CONTENT:
-                reader.add(content)
+                reader.add_piece(payload)
             else:
                 reader.is_complete = True
-        self.server.wake_waiting()
+        self.server.wake_waiting_threads()

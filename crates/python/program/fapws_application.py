@@ -1,23 +1,23 @@
-# The WSGI application that calls what was registered with the functions of fapws.
+# The WSGI application that calls the callbacks that were registered with the functions of fapws.
 
 import io
 import traceback
 from html import escape
 from urllib.parse import quote
 
-# Most bytes and fields of a form that become `fapws.params`.
+# The maximum size of a form, in bytes and fields, that is parsed into `fapws.params`.
 FORM_MAX_BYTES = 1024 * 1024
 FORM_MAX_FIELDS = 10000
-FORM_TYPE = 'application/x-www-form-urlencoded'
-PAGE = ('<!DOCTYPE html><html><head><title>%s</title></head><body><p>%s</p></body></html>')
+FORM_MEDIA_TYPE = 'application/x-www-form-urlencoded'
+ERROR_PAGE = ('<!DOCTYPE html><html><head><title>%s</title></head><body><p>%s</p></body></html>')
 
 
 class FapwsApplication:
-    """Calls the application whose prefix the path has, with the classes of the base module."""
+    """Calls the callback whose prefix matches the path, with the classes of the base module."""
 
     def __init__(self, evwsgi):
         self.evwsgi = evwsgi
-        # The FapwsServer.
+        # The FapwsServer that runs this application.
         self.server = None
 
     def __call__(self, server_environ, start_response):
@@ -25,40 +25,40 @@ class FapwsApplication:
         method = server_environ['REQUEST_METHOD']
         methods = base.supported_HTTP_command
         if method not in methods:
-            return send_page(start_response, '501 Not Implemented', 'Not Implemented')
+            return send_error_page(start_response, '501 Not Implemented', 'Not Implemented')
         if method == 'OPTIONS':
             start_response('200 OK', [('Allow', ', '.join(methods)), ('Content-Length', '0')])
             return []
         path = server_environ.get('PATH_INFO', '')
-        prefix, application = self.find(path)
+        prefix, application = self.find_application(path)
         if application is None:
-            return send_page(start_response, '404 Not Found', 'Page not found')
+            return send_error_page(start_response, '404 Not Found', 'Page not found')
         try:
             environ = base.Environ()
-            own_input = environ.get('wsgi.input')
+            base_module_input = environ.get('wsgi.input')
             environ.update(server_environ)
-            environ.update_headers(describe_headers(server_environ))
-            environ.update_uri(self.describe_uri(server_environ, prefix, path))
-            if not self.add_content(environ, own_input):
-                return send_page(start_response, '413 Content Too Large', 'Content Too Large')
-            environ.update_from_request(describe_client(server_environ))
+            environ.update_headers(request_head_variables(server_environ))
+            environ.update_uri(self.uri_variables(server_environ, prefix, path))
+            if not self.set_body(environ, base_module_input):
+                return send_error_page(start_response, '413 Content Too Large', 'Content Too Large')
+            environ.update_from_request(client_variables(server_environ))
             response = base.Start_response()
-            items = open_result(application(environ, response))
+            body_items = convert_result(application(environ, response))
         except Exception as error:
             if self.server.is_forked or isinstance(error, ClientDisconnected):
                 raise
             return self.send_failure(error, start_response, method, path)
         status, headers = encode_response(response)
         start_response(status, headers)
-        return items
+        return body_items
 
-    def find(self, path):
+    def find_application(self, path):
         for prefix, application in self.evwsgi.registered:
             if path.startswith(prefix):
                 return prefix, application
         return '', self.evwsgi.generic
 
-    def describe_uri(self, environ, prefix, path):
+    def uri_variables(self, environ, prefix, path):
         query = environ.get('QUERY_STRING', '')
         return {
             'SERVER_NAME': environ['SERVER_NAME'],
@@ -69,35 +69,36 @@ class FapwsApplication:
             'fapws.params': self.evwsgi.parse_query(query) if query else {},
         }
 
-    def add_content(self, environ, own_input):
-        """Sets what there is about the content. Returns whether it is not too large.
+    def set_body(self, environ, base_module_input):
+        """Sets the variables for the request body. Returns False if a form is too large.
 
-        `own_input` is the `wsgi.input` that the base module has made.
+        `base_module_input` is the `wsgi.input` that the class `Environ` of the base module has
+        created, or None.
         """
-        length, kind = environ.get('CONTENT_LENGTH'), environ.get('CONTENT_TYPE')
-        if kind:
-            environ['HTTP_CONTENT_TYPE'] = kind
+        length, media_type = environ.get('CONTENT_LENGTH'), environ.get('CONTENT_TYPE')
+        if media_type:
+            environ['HTTP_CONTENT_TYPE'] = media_type
         if not length:
             return True
         environ['HTTP_CONTENT_LENGTH'] = length
-        # A number, so that `read(environ['CONTENT_LENGTH'])` works.
+        # An int, so that applications can call `read(environ['CONTENT_LENGTH'])`.
         length = environ['CONTENT_LENGTH'] = int(length)
-        content = environ['wsgi.input']
-        if kind and kind.lower().startswith(FORM_TYPE):
+        body = environ['wsgi.input']
+        if media_type and media_type.lower().startswith(FORM_MEDIA_TYPE):
             if length > FORM_MAX_BYTES:
                 return False
-            data = content.read()
+            data = body.read()
             if data.count(b'&') >= FORM_MAX_FIELDS:
                 return False
             environ['fapws.params'] = self.evwsgi.parse_query(data.decode('utf-8', 'replace'))
-            content = io.BytesIO(data)
-        if own_input is not None and not isinstance(own_input, io.IOBase):
-            # It keeps the content in its own way, such as files that were uploaded.
-            for piece in iter(lambda: content.read(PIECE_MAX_BYTES), b''):
-                own_input.write(piece)
-            own_input.seek(0)
-            content = own_input
-        environ['wsgi.input'] = content
+            body = io.BytesIO(data)
+        if base_module_input is not None and not isinstance(base_module_input, io.IOBase):
+            # The object stores the body in its own way, for example uploads in files.
+            for piece in iter(lambda: body.read(PIECE_MAX_BYTES), b''):
+                base_module_input.write(piece)
+            base_module_input.seek(0)
+            body = base_module_input
+        environ['wsgi.input'] = body
         return True
 
     def send_failure(self, error, start_response, method, path):
@@ -114,13 +115,13 @@ class FapwsApplication:
         return [text.encode('utf-8', 'replace')]
 
 
-def send_page(start_response, status, text):
+def send_error_page(start_response, status, text):
     start_response(status, [('Content-Type', 'text/html'), ('Cache-Control', 'no-store')])
-    return [(PAGE % (text, text)).encode()]
+    return [(ERROR_PAGE % (text, text)).encode()]
 
 
-def describe_headers(environ):
-    """Returns what fapws makes of the head of a request."""
+def request_head_variables(environ):
+    """Returns the environ variables that fapws derives from the head of a request."""
     path = environ.get('SCRIPT_NAME', '') + environ.get('PATH_INFO', '')
     query = environ.get('QUERY_STRING', '')
     uri = quote(path.encode('latin-1'), "/!$&'()*+,:;=@~") + ('?' + query if query else '')
@@ -139,7 +140,7 @@ def describe_headers(environ):
     })
 
 
-def describe_client(environ):
+def client_variables(environ):
     address = environ.get('REMOTE_ADDR', '')
     port = environ.get('REMOTE_PORT', '')
     return {
@@ -151,7 +152,10 @@ def describe_client(environ):
 
 
 def encode_response(response):
-    """Returns status and fields for the server. Its own fields are those of the server alone."""
+    """Returns the status and the headers for the server, with one Set-Cookie field per cookie.
+
+    The server adds the fields that describe itself, such as Server and Date.
+    """
     status = ('%s %s' % (response.status_code, response.status_reasons)).rstrip()
     fields = [(str(name), str(value)) for name, value in response.response_headers.items()]
     fields += [('Set-Cookie', value) for value in getattr(response, 'more_cookies', ())]
@@ -161,7 +165,7 @@ def encode_response(response):
 
 
 def encode_item(item):
-    """Returns an item of content as bytes: text is UTF-8, as it was in a source of Python 2."""
+    """Returns an item of the body as bytes. A str is encoded as UTF-8, as in Python 2 scripts."""
     if isinstance(item, str):
         return item.encode('utf-8', 'surrogateescape')
     if isinstance(item, (bytearray, memoryview)):
@@ -173,10 +177,10 @@ def encode_item(item):
     return item
 
 
-def open_result(result):
-    """Returns what an application has returned as content for the server.
+def convert_result(result):
+    """Converts the result of a callback to an iterable of bytes for the server.
 
-    The first item of an iterator is fetched, so that a generator has called `start_response`.
+    It fetches the first item of an iterator, so that a generator has called `start_response`.
     """
     if isinstance(result, (list, tuple)):
         return [item if type(item) is bytes else encode_item(item) for item in result]
@@ -186,7 +190,7 @@ def open_result(result):
     if isinstance(result, (str, bytes)):
         return [encode_item(result)]
     if isinstance(result, io.TextIOWrapper):
-        # The bytes are sent as they are in the file.
+        # Send the bytes of the file as they are, without decoding them.
         result = result.detach()
     if hasattr(result, 'read') and not isinstance(result, io.TextIOBase):
         return FileWrapper(result)
@@ -194,15 +198,15 @@ def open_result(result):
 
 
 class FapwsIterator:
-    """Content that is made while it is sent."""
+    """A response body whose items are produced while it is sent."""
 
     def __init__(self, result):
         self.result = result
-        self.items = iter(result)
+        self.body_items = iter(result)
         try:
-            self.first = [next(self.items)]
+            self.first_item = [next(self.body_items)]
         except StopIteration:
-            self.first = []
+            self.first_item = []
         except BaseException:
             self.close()
             raise
@@ -211,7 +215,7 @@ class FapwsIterator:
         return self
 
     def __next__(self):
-        return encode_item(self.first.pop() if self.first else next(self.items))
+        return encode_item(self.first_item.pop() if self.first_item else next(self.body_items))
 
     def close(self):
         if hasattr(self.result, 'close'):

@@ -1,4 +1,4 @@
-# Lets an application import the modules of fapws. They are compiled when it does so.
+# Provides the modules of fapws for applications. They are compiled when they are imported.
 
 import sys
 
@@ -13,7 +13,7 @@ FAPWS_MODULES = {
     'fapws.contrib.views': 'fapws/contrib/views.py',
     'fapws.contrib.zip': 'fapws/contrib/zip.py',
 }
-# The modules that fapws had and that are not here, with what there is in their place.
+# Modules of `fapws.contrib` that this implementation lacks, each with advice for the user.
 ABSENT_FAPWS_MODULES = {
     'cgiapp': 'run the script with the key "cgi" of a mount',
     'django_handler': 'serve the Django project itself: pinion serve FOLDER',
@@ -24,7 +24,7 @@ ABSENT_FAPWS_MODULES = {
 
 
 class FapwsFinder:
-    """Finds the modules of fapws, after everything that is installed or in a folder."""
+    """Finds the modules of fapws, unless another finder has found an installed or local fapws."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -41,7 +41,7 @@ class FapwsFinder:
 
     @staticmethod
     def create_module(spec):
-        return None  # An ordinary one.
+        return None  # Create an ordinary module.
 
     @staticmethod
     def exec_module(module):
@@ -53,7 +53,7 @@ class FapwsFinder:
 
 
 def imports_fapws(path):
-    """Whether a file imports fapws, by its code: nothing of it is executed."""
+    """Returns whether a file imports fapws. It only compiles the file and executes nothing."""
     try:
         with open(path, 'rb') as file:
             source = file.read()
@@ -61,35 +61,37 @@ def imports_fapws(path):
             return False
         codes = [compile(source, path, 'exec', 0, True)]
     except (OSError, SyntaxError, ValueError):
-        return False  # Importing it says what is wrong.
+        return False  # Importing the file will report the error.
     while codes:
         code = codes.pop()
         if any(name.partition('.')[0] == 'fapws' for name in code.co_names):
             return True
-        codes += [one for one in code.co_consts if isinstance(one, type(code))]
+        codes += [value for value in code.co_consts if isinstance(value, type(code))]
     return False
 
 
 def run_as_main(path):
-    """Executes a file as `python3 FILE` does, so that what it has for that case is executed."""
+    """Executes a file as the module `__main__`, like `python3 FILE`, and returns the module."""
     with open(path, 'rb') as file:
         code = compile(file.read(), path, 'exec', 0, True)
     module = type(sys)('__main__')
     module.__file__ = path
-    # Tracebacks of threads, pickles and others look for it. This program stays, by its functions.
+    # Thread tracebacks, pickle and others look up `__main__` in `sys.modules`. The former module,
+    # which is this program, stays alive because its functions refer to its namespace.
     sys.modules['__main__'] = module
     exec(code, module.__dict__)
     return module
 
 
 def serve_fapws():
-    """The `run()` of fapws: serves until the process is told to end, and then returns."""
+    """Implements `evwsgi.run()`: serves requests until the process has to stop, then returns."""
     if options.interface == 'asgi':
         raise LoadError('an application of fapws is one of WSGI')
     execute_parts(*WSGI_PARTS)
     execute_parts('fapws_application.py', 'fapws_jobs.py')
     compiled_parts.clear()
-    # The socket accepts connections only now, so an exception before this is one of loading.
+    # The socket accepts no connections before this call, so an exception until here is reported as
+    # one of loading the application.
     serve_fapws_application(sys.modules['fapws._evwsgi'])
     options.has_served = True
 

@@ -1,4 +1,4 @@
-# Loads the application that the command line names.
+# Loads the application that is named on the command line.
 
 import os
 import sys
@@ -7,11 +7,14 @@ DEFAULT_NAMES = ('application', 'app')
 
 
 class LoadError(Exception):
-    """The application was not found; the message says what to do."""
+    """The application cannot be loaded or started; the message explains how to fix that."""
 
 
-def split_application(text):
-    """Splits "module:callable" or "path/to/file.py:callable"; the callable may be left out."""
+def parse_application_name(text):
+    """Splits "module:callable" or "path/to/file.py:callable" into the module and the callable.
+
+    The callable is '' if the text does not name one.
+    """
     source, colon, name = text.rpartition(':')
     if not colon:
         source, name = text, ''
@@ -21,9 +24,9 @@ def split_application(text):
 
 
 def import_application_module(source, has_callable):
-    """Imports a module by its name or by the path of its file.
+    """Imports a module, given by its name or by the path of its file, and returns it.
 
-    `has_callable` says whether a callable of it is named.
+    `has_callable` says whether the command line names a callable of the module.
     """
     if not source.endswith('.py') and os.sep not in source:
         __import__(source)
@@ -38,7 +41,7 @@ def import_application_module(source, has_callable):
     if not has_callable and imports_fapws(path):
         return run_as_main(path)
     if name in sys.modules or '.' in name or not file_name.endswith('.py'):
-        # Its name is taken, for example by a module of the standard library.
+        # Another module uses this name, for example one of the standard library.
         return import_file('application_' + name.replace('.', '_'), path)
     __import__(name)
     module = sys.modules[name]
@@ -76,9 +79,10 @@ def find_callable(module, source, name):
 
 
 def prepare_path(options):
-    """Lets the application be imported from its folder, and its name be that of the process."""
+    """Puts the application's folder first in `sys.path`, and its name into `sys.argv`."""
     folder = os.path.abspath(options.folder)
-    # `python3 -c` has put the working directory first, which is not always the folder.
+    # Python has put the working directory or /dev/fd first, neither of which is the application's
+    # folder in general.
     if sys.path and sys.path[0] in ('', '/dev/fd'):
         del sys.path[0]
     if folder not in sys.path[:1]:
@@ -86,33 +90,33 @@ def prepare_path(options):
     sys.argv = [options.application]
 
 
-def leave_after_run(options):
-    """Ends the process if the application has served itself, by the `run()` of fapws."""
+def exit_if_served(options):
+    """Exits if a fapws application has called `evwsgi.run()`, which has now returned."""
     if options.has_served:
         sys.exit(0)
 
 
 def load_application(options):
-    """Returns the application, or raises what importing it has raised."""
+    """Returns the application. Exceptions that importing it raises are passed on."""
     prepare_path(options)
-    source, name = split_application(options.application)
+    source, name = parse_application_name(options.application)
     if source.endswith('.py'):
         source = os.path.join(os.path.abspath(options.folder), source)
     module = import_application_module(source, name != '')
-    leave_after_run(options)
+    exit_if_served(options)
     found, name = find_callable(module, source, name)
     if options.factory:
         if not callable(found):
             raise LoadError('"%s" of "%s" is no factory: it cannot be called' % (name, source))
         found = found()
-        leave_after_run(options)
+        exit_if_served(options)
     if not callable(found):
         raise LoadError('"%s" of "%s" is no application: it cannot be called' % (name, source))
     return found
 
 
 def print_traceback(error):
-    """Prints the traceback of `error` to standard error, without the frames of this program."""
+    """Prints the traceback of `error` to standard error, without stack frames of this program."""
     trace = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
@@ -123,11 +127,11 @@ def print_traceback(error):
         sys.__excepthook__(type(error), error.with_traceback(trace), trace)
         sys.stderr.flush()
     except Exception:
-        pass  # Standard error is closed: there is no place left to report it to.
+        pass  # Standard error is closed, so the error cannot be reported anywhere.
 
 
 def describe_error(error):
-    """Returns one line about an exception for the log of the server."""
+    """Returns a one-line description of an exception for the server's log."""
     try:
         text = str(error)
     except Exception:
@@ -136,9 +140,9 @@ def describe_error(error):
 
 
 def load_or_report(options):
-    """Returns the application, or None after it was reported why there is none."""
-    if options.loaded is not None:
-        return options.loaded
+    """Returns the application, or logs why it cannot be loaded and returns None."""
+    if options.loaded_application is not None:
+        return options.loaded_application
     try:
         return load_application(options)
     except LoadError as error:

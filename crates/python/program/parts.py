@@ -1,6 +1,8 @@
-# Begins the program: executes the other parts, whose texts follow in the same file as comments.
-# They are read when they are needed, so their texts take no memory, and parts that are not needed
-# take none at all. The file is descriptor 3 until the application is loaded.
+# The first file that the interpreter executes. It compiles and executes the other files ("parts").
+#
+# The server joins all parts to one file, in which this part is code and the text of each other part
+# is a comment. The interpreter therefore keeps no text in memory, and parts that are not needed
+# cost nothing. The file is open as descriptor 3 until the application is loaded.
 
 import marshal
 import os
@@ -8,31 +10,31 @@ import sys
 
 PROGRAM_PATH = '/dev/fd/3'
 program_file = os.fstat(3)
-# It is not for programs that the application starts.
+# Programs that the application starts must not inherit it.
 os.set_inheritable(3, False)
 
 
 def read_part(name):
-    """Returns the text of a part, as bytes."""
+    """Returns the source text of a part, as bytes."""
     if program_file is None or not os.path.samestat(os.fstat(3), program_file):
         raise RuntimeError('the file of the program was closed, so %s cannot be read' % name)
-    # Not the position of the file: other processes have the same one.
+    # Reading with pread() leaves the file offset alone, which other processes share.
     text = os.pread(3, program_file.st_size, 0)
     begin = text.index(b'\n#= %s\n' % name.encode())
     begin = text.index(b'\n', begin + 1)
-    # Each line begins with the `#` of the comment.
+    # Each line of the part begins with the `#` of the comment, which is removed.
     return text[begin:text.index(b'\n#=', begin)].replace(b'\n#', b'\n')[1:]
 
 
 def compile_part(name):
-    """Returns the code of a part, without docstrings."""
+    """Compiles a part and returns its code object, without docstrings."""
     return compile(read_part(name), '<pinion/%s>' % name, 'exec', 0, True, 2)
 
 
 def compile_in_child(names):
-    """Returns the codes of parts as values of `marshal`, by their names.
+    """Compiles parts in a child process and returns a dict from names to marshalled code objects.
 
-    A child process compiles them and exits: the compiler leaves 1.5 MiB behind that is of no use.
+    The compiler leaves 1.5 MiB of unused memory behind, which is freed when the child exits.
     """
     reader, writer = os.pipe()
     try:
@@ -56,40 +58,41 @@ def compile_in_child(names):
 
 
 def compile_parts(names):
-    """Returns the codes of parts that need not be compiled in this process."""
-    # With ASGI, asyncio needs more than the compiler leaves behind. That of PyPy leaves less, and a
-    # fork takes long there.
+    """Returns a dict of marshalled code objects; parts that it lacks are compiled when needed."""
+    # A child process is not worth it for ASGI, where asyncio uses more memory than the compiler
+    # leaves behind, and for PyPy, whose compiler leaves less behind and whose fork() is slow.
     if sys.implementation.name == 'cpython' and 'asgi' not in sys.argv[:3]:
         try:
             return compile_in_child(names)
         except (OSError, EOFError, TypeError, ValueError):
-            pass  # The user may have no further process, or it was killed.
+            pass  # The user may not start another process, or the child was killed.
     return {}
 
 
 def execute_parts(*names):
-    """Executes parts, which share their names."""
+    """Executes parts in the global namespace, which all parts share."""
     for name in names:
         code = compiled_parts.pop(name, None)
         exec(marshal.loads(code) if code else compile_part(name), globals())
 
 
 def close_program_file():
-    """Closes the file of the program, unless the application has closed it meanwhile."""
+    """Closes descriptor 3, unless the application has closed or replaced it in the meantime."""
     global program_file
     if program_file is not None:
         try:
             if os.path.samestat(os.fstat(3), program_file):
                 os.close(3)
         except OSError:
-            pass  # It is closed.
+            pass  # It is already closed.
         program_file = None
 
 
 def reopen_program_file():
-    """Returns another descriptor of the file of the program, for locks, and closes the first one.
+    """Closes descriptor 3 and returns a new, writable descriptor of the same file, for file locks.
 
-    That comes before the first lock: closing any descriptor of a file frees all record locks.
+    This must happen before the first lock is acquired, because closing any descriptor of a file
+    releases all record locks that the process holds on it.
     """
     descriptor = os.open(PROGRAM_PATH, os.O_RDWR)
     close_program_file()
@@ -103,7 +106,7 @@ WSGI_PARTS = (
 ASGI_PARTS = (
     'asgi_head.py', 'asgi_http.py', 'asgi_websocket.py', 'asgi_connection.py', 'asgi_lifespan.py',
     'asgi_watch.py', 'asgi_server.py')
-# Parts that were compiled and not executed yet.
+# Marshalled code objects of parts that were not executed yet, by name.
 compiled_parts = compile_parts(FIRST_PARTS + WSGI_PARTS)
 execute_parts(*FIRST_PARTS)
 if interface == 'asgi':

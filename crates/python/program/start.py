@@ -1,16 +1,19 @@
-# Starts the process: the command line, the listening socket, and which interface it has.
+# Starts the process: parses the command line, takes over the listening socket, and determines
+# whether the application uses WSGI or ASGI.
 
 import os
 import sys
 
 
-# The flag of the code of `async def` (`inspect.CO_COROUTINE`).
+# The flag that marks the code object of an `async def` function (`inspect.CO_COROUTINE`).
 CO_COROUTINE = 0x80
 
 
 class Options:
-    """The command line: --interface wsgi|asgi|auto [--folder F] [--threads N]
-    [--processes N] [--factory] APPLICATION"""
+    """The parsed command line:
+
+    --interface wsgi|asgi|auto [--folder F] [--threads N] [--processes N] [--factory] APPLICATION
+    """
 
     def __init__(self, arguments):
         self.interface = 'wsgi'
@@ -36,14 +39,15 @@ class Options:
         if self.interface not in ('wsgi', 'asgi', 'auto'):
             raise LoadError('there is no interface %s' % self.interface)
         self.application = arguments[0]
-        # The application itself, if it had to be loaded to find its interface.
-        self.loaded = None
-        # Whether it has served requests while it was loaded, by the `run()` of fapws.
+        # The callable of the application, if it was loaded to detect its interface.
+        self.loaded_application = None
+        # Whether a fapws application has already served requests while it was imported, because it
+        # calls `evwsgi.run()` itself.
         self.has_served = False
 
 
 def describe_process(interface, threads):
-    """Returns the content of READY."""
+    """Returns the payload of READY, a JSON object that describes this process."""
     version = '.'.join([str(number) for number in sys.version_info[:3]])
     name = {'cpython': 'CPython', 'pypy': 'PyPy'}.get(sys.implementation.name, 'other')
     text = '{"interface": "%s", "threads": %d, "python": "%s", "implementation": "%s"}'
@@ -51,21 +55,24 @@ def describe_process(interface, threads):
 
 
 def take_listener():
-    """Returns a descriptor of the listening socket, which is 0, and puts /dev/null in its place."""
+    """Returns a copy of descriptor 0, the listening socket, and replaces 0 with /dev/null."""
     listener = os.dup(0)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
-    # A worker that gives its connection up must not block the accept.
+    null_device = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null_device, 0)
+    os.close(null_device)
+    # If a worker closes its connection before it is accepted, accept() must not block.
     os.set_blocking(listener, False)
     return listener
 
 
 def is_coroutine_function(function):
-    """Whether calling `function` returns a coroutine; as `inspect`, which needs 1 MiB to import."""
+    """Returns whether calling `function` returns a coroutine.
+
+    `inspect.iscoroutinefunction` does the same, but importing `inspect` needs 1 MiB.
+    """
     function = getattr(function, '__func__', function)
-    # What marks a function that returns a coroutine and is no `async def`. An object may seem to
-    # have any attribute, so they are looked for in its own ones.
+    # These attributes mark an ordinary function as a coroutine function. They are looked up in
+    # `__dict__`, because an object with `__getattr__` may seem to have any attribute.
     attributes = getattr(function, '__dict__', {})
     if '_is_coroutine_marker' in attributes or '_is_coroutine' in attributes:
         return True
@@ -73,9 +80,9 @@ def is_coroutine_function(function):
     return isinstance(flags, int) and bool(flags & CO_COROUTINE)
 
 
-def find_interface(application):
-    """Returns the interface of an application, by what calling it returns."""
-    # There is none if its module was not loaded.
+def detect_interface(application):
+    """Returns 'asgi' if calling the application returns a coroutine, and 'wsgi' otherwise."""
+    # If `functools` was not imported, the application cannot be a `functools.partial`.
     partial = getattr(sys.modules.get('functools'), 'partial', ())
     while isinstance(application, partial):
         application = application.func
@@ -85,9 +92,9 @@ def find_interface(application):
 
 
 def start_process():
-    """Returns the options and the descriptor of the listening socket."""
-    sys.stdout = sys.__stdout__ = make_request_log(sys.stdout)
-    sys.stderr = sys.__stderr__ = make_request_log(sys.stderr)
+    """Prepares the standard streams; returns the options and the listening socket's descriptor."""
+    sys.stdout = sys.__stdout__ = wrap_in_request_log(sys.stdout)
+    sys.stderr = sys.__stderr__ = wrap_in_request_log(sys.stderr)
     try:
         listener = take_listener()
         options = Options(sys.argv[1:])
@@ -101,13 +108,13 @@ def start_process():
 
 
 def choose_interface():
-    """Returns the interface, for which the application is loaded if it must be."""
+    """Returns the interface to use. `--interface auto` loads the application to detect it."""
     if options.interface != 'auto':
         return options.interface
-    options.loaded = load_or_report(options)
-    if options.loaded is None:
+    options.loaded_application = load_or_report(options)
+    if options.loaded_application is None:
         sys.exit(1)
-    return find_interface(options.loaded)
+    return detect_interface(options.loaded_application)
 
 
 options, listener = start_process()

@@ -1,4 +1,5 @@
-# What both interfaces need: the grammar of fields, exceptions, and the log.
+# Code that WSGI and ASGI share: checks of header fields, the log, and processes that the
+# application forks.
 
 import _signal
 import io
@@ -10,8 +11,8 @@ from contextvars import ContextVar
 HOP_BY_HOP_NAMES = frozenset((
     'connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection',
     'te', 'trailer', 'trailers', 'transfer-encoding', 'upgrade'))
-# What a field of a response is for its head: an ordinary one, the Content-Length, or one that is
-# left out.
+# The kinds of response header fields: ordinary ones, Content-Length, and hop-by-hop fields, which
+# are not sent.
 ORDINARY_FIELD, LENGTH_FIELD, DROPPED_FIELD = 0, 1, 2
 TOKEN_CHARACTERS = ("!#$%&'*+-.^_`|~0123456789"
                     'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz')
@@ -19,83 +20,85 @@ LENGTH_MAX_DIGITS = 18
 
 
 def is_token(text):
-    """Whether `text` is a token of RFC 9110, section 5.6.2."""
+    """Returns whether `text` is a token (RFC 9110, section 5.6.2)."""
     return text != '' and not text.strip(TOKEN_CHARACTERS)
 
 
 def is_length(text):
-    """Whether `text` is a Content-Length."""
+    """Returns whether `text` is a valid Content-Length."""
     return text.isascii() and text.isdigit() and len(text) <= LENGTH_MAX_DIGITS
 
 
 class ClientDisconnected(ConnectionResetError):
-    """The client has left: its content cannot be read, and no response can be sent."""
+    """The client has disconnected: no request body can be read and no response can be sent."""
 
 
 def log(text):
-    """Writes one line to standard error, which the server logs."""
+    """Writes one line to standard error, which the server copies to its log."""
     try:
         sys.stderr.write(text + '\n')
         sys.stderr.flush()
     except Exception:
-        pass  # Standard error is closed: there is no place left to report it to.
+        pass  # Standard error is closed, so the line cannot be written anywhere.
 
 
-# The id of the request that is run: a text, or the fields of ASGI to find it in.
-running_id = ContextVar('running_id', default=None)
+# Identifies the request that the current thread or task processes: its X-Request-Id as a str, or
+# the `headers` of its ASGI scope, in which the field is looked up only when it is needed.
+request_id_context = ContextVar('request_id', default=None)
 REQUEST_ID_MAX_CHARACTERS = 64
 
 
-def find_request_id():
-    """Returns the X-Request-Id of the request that is run, or None.
+def current_request_id():
+    """Returns the X-Request-Id of the current request, or None.
 
-    The server has made it, or a proxy before the server has, or any client: only what can stand in
-    a line is an id.
+    The value comes from this server, from a proxy in front of it, or from the client. It is used
+    only if it is safe to print in a log line.
     """
-    found = running_id.get()
-    if found is not None and not isinstance(found, str):
-        values = [value for name, value in found if name == b'x-request-id']
-        found = values[0].decode('latin-1') if values else None
-    if found and found.isascii() and found.isprintable() and not set(found) & set(' []'):
-        return found[:REQUEST_ID_MAX_CHARACTERS]
+    request_id = request_id_context.get()
+    if request_id is not None and not isinstance(request_id, str):
+        values = [value for name, value in request_id if name == b'x-request-id']
+        request_id = values[0].decode('latin-1') if values else None
+    if (request_id and request_id.isascii() and request_id.isprintable()
+            and not set(request_id) & set(' []')):
+        return request_id[:REQUEST_ID_MAX_CHARACTERS]
     return None
 
 
 class RequestLog(io.TextIOWrapper):
-    """Standard output or error: lines that are written for a request with an id begin with it."""
+    """A standard stream that puts the current request's id in front of each line, in brackets."""
 
-    is_at_line_begin = True
+    is_at_line_start = True
 
     def write(self, text):
-        number = find_request_id() if running_id.get() is not None else None
-        written = text
-        if number is not None and text:
-            prefix = '[%s] ' % number
-            written = text[:-1].replace('\n', '\n' + prefix) + text[-1]
-            if self.is_at_line_begin:
-                written = prefix + written
+        request_id = current_request_id() if request_id_context.get() is not None else None
+        prefixed = text
+        if request_id is not None and text:
+            prefix = '[%s] ' % request_id
+            prefixed = text[:-1].replace('\n', '\n' + prefix) + text[-1]
+            if self.is_at_line_start:
+                prefixed = prefix + prefixed
         if text:
-            self.is_at_line_begin = text[-1] == '\n'
-        super().write(written)
+            self.is_at_line_start = text[-1] == '\n'
+        super().write(prefixed)
         return len(text)
 
 
-def make_request_log(stream):
-    """Returns what replaces a standard stream, which cannot be used any more."""
+def wrap_in_request_log(stream):
+    """Replaces a standard stream by a RequestLog. The original stream is no longer usable."""
     if type(stream) is not io.TextIOWrapper:
-        return stream  # It is closed, or the interpreter has another kind of streams.
+        return stream  # The stream is closed, or the interpreter uses another class.
     encoding, errors, write_through = stream.encoding, stream.errors, stream.write_through
-    replaced = RequestLog(
+    request_log = RequestLog(
         stream.detach(), encoding, errors, line_buffering=True, write_through=write_through)
-    replaced.mode = 'w'
-    return replaced
+    request_log.mode = 'w'
+    return request_log
 
 
 logged_names = set()
 
 
 def log_dropped_field(name):
-    """Logs, once for each name, that a field is not sent: the server alone sends such fields."""
+    """Logs, once for each name, that a field is dropped because only the server may send it."""
     if name not in logged_names:
         logged_names.add(name)
         log('the application sends the field %s, which only a server may send: it is left out'
@@ -103,7 +106,7 @@ def log_dropped_field(name):
 
 
 def classify_field(name):
-    """Returns what a field is by its name, and logs one that is left out."""
+    """Returns the kind of a header field, and logs it if the field is dropped."""
     name = name.lower()
     if name == 'content-length':
         return LENGTH_FIELD
@@ -113,56 +116,62 @@ def classify_field(name):
     return DROPPED_FIELD
 
 
-def is_own_frame(frame):
-    """Whether a frame is one of this program."""
+def is_program_frame(frame):
+    """Returns whether a stack frame belongs to this program, not to the application."""
     return frame.f_code.co_filename.startswith('<pinion/')
 
 
-def write_stack(label, frames, request_id, why=''):
-    """Writes a stack to standard error: frames and their lines, from the outermost on.
+def log_stack(label, frames, request_id, detail=''):
+    """Writes a stack trace to standard error.
 
-    The id is one for `running_id`.
+    `frames` are pairs of a stack frame and a line number, with the outermost call first.
+    `request_id` is a value for `request_id_context`, and `detail` is added to the message.
     """
     from traceback import StackSummary
-    frames = [one for one in frames if not is_own_frame(one[0])]
+    frames = [entry for entry in frames if not is_program_frame(entry[0])]
     text = ''.join(StackSummary.extract(frames).format())
-    here = '; it is here:\n' + text.rstrip() if text else ''
-    running = running_id.set(request_id)
-    log('%s: the request is over its time%s%s' % (label, why, here))
-    running_id.reset(running)
+    location = '; it is here:\n' + text.rstrip() if text else ''
+    reset_token = request_id_context.set(request_id)
+    log('%s: the request is over its time%s%s' % (label, detail, location))
+    request_id_context.reset(reset_token)
 
 
-# Signals whose handlers are not for processes that the application forks.
+# Signals whose handlers processes that the application forks must not keep.
 HANDLED_SIGNALS = _signal.SIGTERM, _signal.SIGINT
 
 
-def register_for_forks(close_in_fork):
-    """Has `close_in_fork` called in each process that the application forks.
+def register_fork_hooks(close_in_fork):
+    """Registers `close_in_fork` to be called in each process that the application forks.
 
-    Until then these signals are blocked: Python forgets those that a new process gets before its
-    hooks are called, and a pool of `multiprocessing` would wait without end for its processes.
+    The signals above are blocked from the fork until then. Otherwise Python would lose a signal
+    that the new process receives before its hooks run, and a `multiprocessing` pool would wait
+    forever for its processes to end.
     """
     masks = {}
 
-    def block():
+    def block_signals():
         masks[get_ident()] = _signal.pthread_sigmask(_signal.SIG_BLOCK, HANDLED_SIGNALS)
 
-    def unblock():
+    def restore_signals():
         mask = masks.pop(get_ident(), None)
         if mask is not None:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 
-    def begin_fork():
+    def after_fork_in_child():
         try:
             close_in_fork()
         finally:
-            unblock()
+            restore_signals()
 
-    os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=begin_fork)
+    os.register_at_fork(before=block_signals, after_in_parent=restore_signals,
+                        after_in_child=after_fork_in_child)
 
 
-def leave_forked_process(result):
-    """Ends a forked process that has returned from the application, as a script would end."""
+def exit_forked_process(result):
+    """Exits a forked process in which the application has returned, as a script would.
+
+    `result` is the exception that the application has raised, if it is an exception.
+    """
     status = 0
     if isinstance(result, SystemExit):
         if isinstance(result.code, int):
@@ -177,5 +186,5 @@ def leave_forked_process(result):
         try:
             stream.flush()
         except Exception:
-            pass  # It is closed.
+            pass  # The stream is closed.
     os._exit(status)

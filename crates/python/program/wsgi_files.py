@@ -1,5 +1,5 @@
-# Files of a WSGI application (PEP 3333, "Optional Platform-Specific File Handling"): the server
-# sends what it can from the file, and this process reads the rest.
+# Files as WSGI responses (PEP 3333, "Optional Platform-Specific File Handling"): the server sends
+# regular files on local file systems from their descriptors, and this process reads all others.
 
 import _io
 import _socket
@@ -8,12 +8,12 @@ from time import monotonic
 
 
 class FileWrapper:
-    """The `wsgi.file_wrapper`: yields the content of an open file in pieces."""
+    """The `wsgi.file_wrapper`: an iterator over the content of a file-like object in pieces."""
 
     def __init__(self, filelike, block_size=PIECE_MAX_BYTES):
         self.filelike = filelike
         self.block_size = block_size
-        # A file has all its content at once: smaller pieces would only be more frames.
+        # Reading a file never waits for more data, so smaller pieces would only cause more frames.
         if hasattr(filelike, 'seekable') and filelike.seekable():
             self.block_size = max(block_size, PIECE_MAX_BYTES)
         if hasattr(filelike, 'close'):
@@ -30,10 +30,11 @@ class FileWrapper:
 
 
 def find_open_file(filelike):
-    """Returns descriptor, position and size of what is left of a regular file, as far as reading
-    `filelike` gives just that; otherwise the descriptor is None.
+    """Returns the descriptor of a regular file, the current position, and the number of bytes left.
 
-    Others may have a descriptor, too, and give something else, such as what a file decompresses to.
+    The descriptor is None unless reading `filelike` returns exactly the bytes of the file. Other
+    objects may have a descriptor, too, but return other bytes: a gzip file, for example, returns
+    the decompressed ones.
     """
     kind = type(filelike)
     try:
@@ -54,32 +55,34 @@ def find_open_file(filelike):
         return None, 0, 0
 
 
-# File systems whose files the server sends: reading from them waits for a disk of this machine at
-# most. Those of a network (NFS, CIFS, Ceph), of a host (9p, virtiofs) and of a program (FUSE) may
-# not respond for minutes, and the server would wait with all its clients: this process waits alone.
+# The types of file systems whose files the server may send. Reading from them waits for a disk of
+# this machine at most. Network file systems (NFS, CIFS, Ceph), those of a virtual machine's host
+# (9p, virtiofs) and those of a program (FUSE) may not respond for minutes. The server would then
+# block for all of its clients, so this process reads such files, and only it blocks.
 LOCAL_FILE_SYSTEMS = frozenset((
     'bcachefs', 'btrfs', 'erofs', 'exfat', 'ext2', 'ext3', 'ext4', 'f2fs', 'iso9660', 'jfs',
     'nilfs2', 'ntfs3', 'overlay', 'ramfs', 'reiserfs', 'rootfs', 'squashfs', 'tmpfs', 'udf', 'vfat',
     'xfs', 'zfs'))
-# Whether the file systems of these devices are among them, and until when that is believed: the
-# number of a device that is no disk is used again for others.
+# A cache from device numbers to tuples: whether the device has such a file system, and the time at
+# which the entry expires. Entries expire because the number of a device that is not a disk can be
+# reused for another file system.
 local_devices = {}
 
 
 def is_on_local_file_system(descriptor):
     device, now = os.fstat(descriptor).st_dev, monotonic()
-    is_local, end = local_devices.get(device, (False, 0))
-    if now >= end:
+    is_local, expires = local_devices.get(device, (False, 0))
+    if now >= expires:
         is_local = find_file_system(descriptor) in LOCAL_FILE_SYSTEMS
         local_devices[device] = is_local, now + LOCAL_DEVICE_SECONDS
     return is_local
 
 
 def find_file_system(descriptor):
-    """Returns the type of the file system of an open file, or '' if that cannot be found out.
+    """Returns the type of the file system of an open file, or '' if it cannot be determined.
 
-    The device of a file is not always that of its mount (btrfs, overlay), but its mount has a
-    number (proc_pid_fdinfo(5), proc_pid_mountinfo(5)).
+    The ID of the mount leads to the type (proc_pid_fdinfo(5), proc_pid_mountinfo(5)), because the
+    device number of a file is not always the number of its mount (btrfs, overlay).
     """
     number = ''
     try:
@@ -92,11 +95,11 @@ def find_file_system(descriptor):
                 if line.split(' ', 1)[0] == number:
                     return line.partition(' - ')[2].split(' ', 1)[0]
     except OSError:
-        pass  # There is no /proc.
+        pass  # /proc is not mounted.
     return ''
 
 
 def send_descriptor(channel, number, descriptor):
-    """Sends the descriptor of a file for a request by a channel."""
-    rights = _socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptor_content.pack(descriptor)
-    channel.sendmsg((number_content.pack(number),), (rights,), _socket.MSG_DONTWAIT)
+    """Sends a file descriptor, together with the number of its request, on a channel."""
+    rights = _socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptor_format.pack(descriptor)
+    channel.sendmsg((u32_format.pack(number),), (rights,), _socket.MSG_DONTWAIT)

@@ -1,30 +1,30 @@
-# The `wsgi.input` of a request whose content is streamed.
+# The `wsgi.input` of a request whose body the server sends piece by piece.
 
 import _collections
 import io
 
 
-class RequestContent(io.RawIOBase):
-    """Content that is asked for when it is first read, and then as it is read.
+class RequestBody(io.RawIOBase):
+    """A request body. Its bytes are requested from the server when the application reads them.
 
-    `io.BufferedReader` over it has the methods of PEP 3333. The server sends 100 Continue when the
-    first content is wanted.
+    An `io.BufferedReader` around it provides the methods that PEP 3333 requires. The server sends
+    100 Continue to the client when this process requests the first bytes.
     """
 
     def __init__(self, request):
         self.request = request
         self.pieces = _collections.deque()
-        # Bytes that were asked for and have not arrived.
-        self.wanted_bytes = 0
+        # The number of bytes that were requested with WANT and have not arrived.
+        self.receive_window = 0
         self.is_complete = False
 
     def readable(self):
         return True
 
     def readinto(self, buffer):
-        """Reads at least one byte, or none at the end of the content."""
+        """Reads at least one byte, or returns 0 at the end of the body."""
         if not self.pieces and not self.is_complete:
-            self.receive()
+            self.wait_for_piece()
         if not self.pieces:
             if self.is_complete:
                 return 0
@@ -36,31 +36,33 @@ class RequestContent(io.RawIOBase):
             self.pieces.appendleft(piece[size:])
         return size
 
-    def receive(self):
+    def wait_for_piece(self):
+        """Waits for the next piece, the end of the body or a disconnect; enlarges the window."""
         request = self.request
         if request is None:
             raise OSError('the request is over: its content cannot be read')
-        if request.is_gone:
+        if request.is_disconnected:
             return
         connection = request.connection
         with connection.lock:
-            # Half of it is on its way while the application works with the other half.
-            more = WANT_MAX_BYTES - self.wanted_bytes
-            is_due = self.wanted_bytes < WANT_MAX_BYTES // 2
-            if is_due:
-                self.wanted_bytes = WANT_MAX_BYTES
-        if is_due:
-            connection.send(encode_frame(WANT, request.number, number_content.pack(more)))
-        connection.server.wait(request, self.has_content)
+            # Refilling a window that is half empty keeps data in transit while the application
+            # processes the data that it has.
+            requested_bytes = WANT_MAX_BYTES - self.receive_window
+            must_request_more = self.receive_window < WANT_MAX_BYTES // 2
+            if must_request_more:
+                self.receive_window = WANT_MAX_BYTES
+        if must_request_more:
+            connection.send(encode_frame(WANT, request.number, u32_format.pack(requested_bytes)))
+        connection.server.wait(request, self.may_continue_reading)
 
-    def has_content(self):
-        return bool(self.pieces) or self.is_complete or self.request.is_gone
+    def may_continue_reading(self):
+        return bool(self.pieces) or self.is_complete or self.request.is_disconnected
 
-    def add(self, piece):
-        """Adds content that has arrived."""
+    def add_piece(self, piece):
+        """Appends a piece of the body that has arrived."""
         with self.request.connection.lock:
-            if len(piece) > self.wanted_bytes:
+            if len(piece) > self.receive_window:
                 raise ProtocolError('more content than was wanted')
-            self.wanted_bytes -= len(piece)
+            self.receive_window -= len(piece)
         if piece:
             self.pieces.append(piece)

@@ -1,14 +1,16 @@
-# The loop of a process that runs a WSGI application.
+# The main loop of a process that runs a WSGI application.
 #
-# With one thread, the main thread reads requests, runs them in order and sends the responses; while
-# the application waits for content or room, the main thread reads for it. With more threads, the
-# main thread only reads, and a pool runs the requests.
+# With one thread, the main thread reads requests, runs them in order and sends the responses. While
+# the application waits for a request body, or for the send window of a response to be enlarged, the
+# main thread reads frames for it. With more threads, the main thread only reads frames, and a pool
+# of threads runs the requests.
 #
-# With one thread, a second thread, the watch, reads while a call of the application takes long, so
-# that requests can be taken back, responses that are held are sent, and it is known that a client
-# has left. It costs nothing while calls are short: it sleeps, looks every WATCH_INTERVAL_SECONDS
-# whether the number of calls has grown, and waits on a lock while the process is idle. It never
-# waits for a socket, so the two threads do not compete for the interpreter.
+# A process with one thread also has a watchdog thread. While a call of the application takes long,
+# the watchdog reads frames in place of the main thread, so that the server can take requests back
+# and the process notices disconnected clients; it also sends the held responses. It costs almost
+# nothing while calls are short: it checks every WATCHDOG_INTERVAL_SECONDS whether the number of
+# calls has grown, and waits on a lock while the process is idle. It never waits for a socket, so
+# the two threads do not compete for the global interpreter lock.
 
 import _collections
 import _signal
@@ -22,50 +24,54 @@ import sys
 import time
 from _thread import allocate_lock, get_ident, start_new_thread
 
-# These are used after the application was loaded, which may replace them (as gevent does).
+# These functions are stored before the application is loaded, because it may replace those of the
+# modules (gevent does).
 sleep = time.sleep
 clock = time.perf_counter
 BytesIO = io.BytesIO
 
 
 class WsgiServer(WsgiThreads):
-    """The connections, the backlog and the application of one process."""
+    """The connections, the backlog of requests, and the application of one process."""
 
     def __init__(self, application, options, listener):
         self.application = application
         self.threads = options.threads
         self.listener = listener
         self.connections = {}
-        # Sockets by which descriptors of files are sent, by their names.
+        # Sockets on which file descriptors are sent, by the tokens that identify them.
         self.channels = {}
         self.epoll = select.epoll()
         self.epoll.register(listener.fileno(), select.EPOLLIN)
-        # Signals write here, so that one that arrives just before a wait ends the wait.
+        # Signals write to this pipe, so that a signal just before epoll_wait() still ends the wait.
         self.wake_reader, self.wake_writer = os.pipe()
         os.set_blocking(self.wake_reader, False)
         os.set_blocking(self.wake_writer, False)
         self.epoll.register(self.wake_reader, select.EPOLLIN)
-        # Requests that were read and not started.
+        # Requests that were read and not started yet.
         self.backlog = _collections.deque()
         self.is_stopping = False
         self.is_forked = False
-        # The thread that holds it waits for sockets and reads them.
-        self.reading = allocate_lock()
+        # Held by the thread that waits for sockets and reads from them.
+        self.read_lock = allocate_lock()
         self.main_thread = get_ident()
-        # Batches that were read directly since others were looked for, and batches until the next.
-        self.direct_reads = 0
-        self.direct_pause = 0
-        # Calls of the application, and how many of the last ones were quick, in a row.
-        self.calls = 0
-        self.quick_calls = 0
+        # The number of batches that were read directly since the last use of epoll, and the number
+        # of batches until direct reads are tried again.
+        self.direct_read_count = 0
+        self.direct_read_pause = 0
+        # The number of calls of the application, and how many of the last ones in a row were quick.
+        self.call_count = 0
+        self.quick_call_count = 0
+        # Whether the main thread is running requests or other calls, which the watchdog watches.
         self.is_busy = False
-        self.is_watched = False
-        self.watch_alarm = allocate_lock()
-        self.watch_alarm.acquire()
-        # With more threads: wakes those of the pool for requests, and those that wait for frames.
-        self.pool = None
-        self.progress = None
-        self.running = 0
+        self.watchdog_is_awake = False
+        self.watchdog_alarm = allocate_lock()
+        self.watchdog_alarm.acquire()
+        # Two conditions if there is a pool of threads, otherwise None: the first one wakes threads
+        # of the pool for new requests, and the second one wakes threads that wait for a frame.
+        self.pool_condition = None
+        self.frames_arrived = None
+        self.running_count = 0
         self.common_environ = {
             'wsgi.version': (1, 0),
             'wsgi.errors': sys.stderr,
@@ -76,10 +82,13 @@ class WsgiServer(WsgiThreads):
             'wsgi.file_wrapper': FileWrapper,
         }
 
-    # Reading
+    # Reading frames
 
-    def read(self, timeout):
-        """Reads what has arrived, and waits for it up to `timeout` seconds, without end if -1."""
+    def poll_sockets(self, timeout):
+        """Waits for ready sockets and reads from them.
+
+        It waits up to `timeout` seconds, or without a limit if that is -1.
+        """
         for descriptor, _ in self.epoll.poll(timeout):
             connection = self.connections.get(descriptor)
             if connection is not None:
@@ -88,23 +97,26 @@ class WsgiServer(WsgiThreads):
                 try:
                     os.read(self.wake_reader, 4096)
                 except BlockingIOError:
-                    pass  # Another thread has read it.
+                    pass  # Another thread has emptied the pipe.
             elif not self.is_stopping:
                 self.accept()
 
-    def read_if_idle(self, timeout):
-        """Reads and waits, unless the watch has read a request or the end while it had the lock:
-        nothing else need arrive after it.
+    def poll_sockets_if_idle(self, timeout):
+        """Waits for sockets and reads from them, unless there is a request or the process stops.
+
+        The watchdog may have read that request or signal while this thread waited for the lock.
+        Nothing else may ever arrive after it, so waiting now could block forever.
         """
-        with self.reading:
+        with self.read_lock:
             if not self.backlog and not self.is_stopping:
-                self.read(timeout)
+                self.poll_sockets(timeout)
 
     def accept(self):
         try:
             descriptor, _ = self.listener._accept()
         except OSError:
-            return  # The worker has given up, or there are no descriptors: it connects again.
+            # The worker has given up, or this process has no free descriptor; the worker retries.
+            return
         stream = _socket.socket(fileno=descriptor)
         stream.setblocking(True)
         connection = Connection(self, stream)
@@ -112,45 +124,45 @@ class WsgiServer(WsgiThreads):
         self.epoll.register(connection.descriptor, select.EPOLLIN)
         connection.send(encode_frame(READY, 0, describe_process('wsgi', self.threads)))
 
-    def forget(self, connection):
-        """Closes a connection that has ended. Its clients have left."""
+    def remove_connection(self, connection):
+        """Closes a connection that has ended, and marks its requests as disconnected."""
         if self.connections.pop(connection.descriptor, None) is None:
             return
         connection.is_lost = True
         with connection.lock:
-            connection.forget_channel()
+            connection.close_channel()
         self.epoll.unregister(connection.descriptor)
         for request in list(connection.requests.values()):
-            request.is_gone = True
-            self.drop(request)
+            request.is_disconnected = True
+            self.drop_if_unstarted(request)
         with connection.send_lock:
             connection.socket.close()
-        self.wake_waiting()
+        self.wake_waiting_threads()
 
     def add_channel(self, connection, token):
-        """Makes a connection a channel for descriptors. Nothing more is read from it."""
+        """Makes a connection a channel for file descriptors. Nothing more is read from it."""
         del self.connections[connection.descriptor]
         self.epoll.unregister(connection.descriptor)
         self.channels[token] = connection.socket
 
-    def add_requests(self, connection, content):
-        """Adds a batch to the backlog."""
+    def add_requests(self, connection, payload):
+        """Adds a batch of requests to the backlog."""
         batch = []
         requests = connection.requests
-        for number, environ, content in marshal.loads(content):
-            requests[number] = request = WsgiRequest(connection, number, environ, content)
-            if content is None:
-                request.input = RequestContent(request)
+        for number, environ, body in marshal.loads(payload):
+            requests[number] = request = WsgiRequest(connection, number, environ, body)
+            if body is None:
+                request.input = RequestBody(request)
             batch.append(request)
         self.backlog.extend(batch)
         if self.is_stopping:
-            self.give_back_all()
-        elif self.pool is not None:
-            with self.pool:
-                self.pool.notify(len(batch))
+            self.give_back_backlog()
+        elif self.pool_condition is not None:
+            with self.pool_condition:
+                self.pool_condition.notify(len(batch))
 
-    def take(self, request):
-        """Takes a request out of the backlog. Returns whether it was there."""
+    def remove_from_backlog(self, request):
+        """Removes a request from the backlog. Returns False if it was not there."""
         while True:
             try:
                 self.backlog.remove(request)
@@ -158,34 +170,35 @@ class WsgiServer(WsgiThreads):
             except ValueError:
                 return False
             except (IndexError, RuntimeError):
-                pass  # Another thread has changed the backlog meanwhile.
+                pass  # Another thread has changed the backlog at the same time; try again.
         request.connection.requests.pop(request.number, None)
         return True
 
     def give_back(self, connection, numbers):
-        """Gives requests back that were not started."""
-        given = []
+        """Gives the requests back to the server, except those that have already started."""
+        given_back = []
         for number in numbers:
             request = connection.requests.get(number)
-            if request is not None and self.take(request):
-                given.append(number)
-        content = b''.join([number_content.pack(number) for number in given])
-        connection.send(encode_frame(GIVEN_BACK, 0, content))
+            if request is not None and self.remove_from_backlog(request):
+                given_back.append(number)
+        payload = b''.join([u32_format.pack(number) for number in given_back])
+        connection.send(encode_frame(GIVEN_BACK, 0, payload))
 
-    def give_back_all(self):
+    def give_back_backlog(self):
+        """Gives all requests of the backlog back to the server."""
         for connection in list(self.connections.values()):
             numbers = [request.number for request in list(self.backlog)
                        if request.connection is connection]
             if numbers:
                 self.give_back(connection, numbers)
 
-    def drop(self, request):
-        """Ends a request of a client that has left before it was started."""
-        if self.take(request):
+    def drop_if_unstarted(self, request):
+        """Finishes a request if its client has disconnected before the request was started."""
+        if self.remove_from_backlog(request):
             request.connection.send(encode_frame(END, request.number))
 
-    def write_stack(self, request):
-        """Writes the stack of the thread that runs a request to standard error."""
+    def log_stack(self, request):
+        """Logs the stack trace of the thread that runs a request."""
         frame = sys._current_frames().get(request.thread or self.main_thread)
         if frame is None or request in self.backlog:
             return
@@ -194,53 +207,54 @@ class WsgiServer(WsgiThreads):
             frames.append((frame, frame.f_lineno))
             frame = frame.f_back
         frames.reverse()
-        write_stack(request.label(), frames, request.id)
+        log_stack(request.label(), frames, request.id)
 
-    # Waiting for content and for room
+    # Waiting for a request body or a larger send window
 
     def wait(self, request, is_ready):
-        """Waits in a thread of the application until frames have made `is_ready` true."""
+        """Lets a thread of the application wait until frames have made `is_ready()` true."""
         if self.is_forked:
             raise ClientDisconnected('this process was forked from the one with the client')
-        if self.pool is not None:
-            with self.progress:
+        if self.pool_condition is not None:
+            with self.frames_arrived:
                 while not is_ready():
-                    self.progress.wait()
+                    self.frames_arrived.wait()
             return
         is_main = get_ident() == self.main_thread
         while not is_ready():
             if is_main:
-                with self.reading:
-                    # The watch may have read it meanwhile.
+                with self.read_lock:
+                    # The watchdog may have read the frame while this thread waited for the lock.
                     if not is_ready():
-                        self.read(-1)
+                        self.poll_sockets(-1)
             elif request.number not in request.connection.requests:
                 raise OSError('the request is over')
             else:
-                # A thread that the application has started. The main thread reads for it, or the
-                # watch does while the main thread waits for this one.
-                sleep(WATCH_INTERVAL_SECONDS)
+                # This is a thread that the application has started. The main thread reads frames
+                # for it; the watchdog does while the main thread waits for this thread.
+                sleep(WATCHDOG_INTERVAL_SECONDS)
 
-    def wake_waiting(self):
-        if self.pool is not None:
-            with self.progress:
-                self.progress.notify_all()
+    def wake_waiting_threads(self):
+        if self.pool_condition is not None:
+            with self.frames_arrived:
+                self.frames_arrived.notify_all()
 
-    # Running
+    # Running requests
 
-    def run(self, request):
-        """Calls the application for one request and queues its response."""
-        environ, content = request.environ, request.content
-        # The environ refers to the request: without this, each would be garbage of a cycle.
+    def run_request(self, request):
+        """Calls the application for one request, and queues or sends the response."""
+        environ, body = request.environ, request.body
+        # The environ refers to the request. Deleting the opposite reference avoids a reference
+        # cycle, which only the garbage collector could free.
         request.environ = None
         request_id = environ.get('HTTP_X_REQUEST_ID')
         if request_id is not None:
             request.id = request_id
-            running_id.set(request_id)
+            request_id_context.set(request_id)
         try:
             environ.update(self.common_environ)
-            if content is not None:
-                environ['wsgi.input'] = BytesIO(content)
+            if body is not None:
+                environ['wsgi.input'] = BytesIO(body)
             else:
                 environ['wsgi.input'] = io.BufferedReader(request.input, WANT_MAX_BYTES)
             environ['wsgi.early_hints'] = request.early_hints
@@ -248,133 +262,138 @@ class WsgiServer(WsgiThreads):
             request.path = environ.get('PATH_INFO', '')
             result = self.application(environ, request.start_response)
             if type(result) is list or type(result) is tuple:
-                request.send_parts(result)
+                request.send_body_parts(result)
             else:
                 self.send_result(request, result)
-            if not request.is_done:
+            if not request.last_frame_sent:
                 request.finish()
         except BaseException as error:
-            self.fail(request, error)
+            self.fail_request(request, error)
         if request_id is not None:
-            running_id.set(None)
+            request_id_context.set(None)
         request.connection.requests.pop(request.number, None)
-        if content is None:
+        if body is None:
             request.input.request = None
         if self.is_forked:
-            leave_forked_process(0)
+            exit_forked_process(0)
 
     def send_result(self, request, result):
-        """Sends what an iterable yields, and closes it in any case, once."""
+        """Sends the items of an iterable, and closes the iterable exactly once in every case."""
         try:
             if type(result) is not FileWrapper or not request.send_file(result):
                 request.send_iterable(result)
             request.finish()
         except BaseException as error:
-            self.fail(request, error)
+            self.fail_request(request, error)
         finally:
             close = getattr(result, 'close', None)
             if close is not None:
-                # Some do in it what need not be done before the response.
-                request.release()
+                # Some applications do work in close() that the response need not wait for.
+                request.flush_complete_response()
                 close()
 
-    def fail(self, request, error):
+    def fail_request(self, request, error):
         if self.is_forked:
-            leave_forked_process(error)
+            exit_forked_process(error)
         try:
             request.fail(error)
         finally:
-            # The traceback refers to frames that refer to it.
+            # The traceback refers to stack frames, which refer to the exception: a reference cycle.
             error.__traceback__ = None
 
     def serve(self):
-        """Serves until SIGTERM."""
+        """Serves requests until SIGTERM arrives."""
         if self.threads > 1:
             self.serve_with_pool()
         else:
-            self.serve_alone()
+            self.serve_on_main_thread()
 
-    def serve_alone(self):
-        start_new_thread(self.watch, ())
+    def serve_on_main_thread(self):
+        start_new_thread(self.run_watchdog, ())
         while not self.is_stopping:
             if self.backlog:
                 self.run_batch()
             else:
-                self.read_if_idle(-1)
+                self.poll_sockets_if_idle(-1)
         self.stop()
 
     def run_batch(self):
-        """Runs the backlog, and reads what has arrived meanwhile."""
+        """Runs the backlog, then reads the data that has arrived in the meantime."""
         self.is_busy = True
-        if not self.is_watched:
-            self.start_watch()
+        if not self.watchdog_is_awake:
+            self.wake_watchdog()
         self.run_backlog()
         self.is_busy = False
         self.read_directly()
 
     def run_backlog(self):
-        """Runs the backlog. The responses of quick calls are held, so that several are sent at
-        once.
+        """Runs the requests of the backlog.
+
+        Responses of quick calls are held, so that several of them share one send() call.
         """
-        backlog, run = self.backlog, self.run
+        backlog, run_request = self.backlog, self.run_request
         connection = None
         begin = clock()
         while not self.is_stopping:
             try:
                 request = backlog.popleft()
             except IndexError:
-                break  # It is empty, perhaps because the watch has given the last one back.
+                break  # The backlog is empty, perhaps because the watchdog has given back the rest.
             if request.connection is not connection:
                 if connection is not None:
                     connection.flush()
                 connection = request.connection
-            self.calls += 1
-            run(request)
+            self.call_count += 1
+            run_request(request)
             end = clock()
             if end - begin < QUICK_CALL_MAX_SECONDS:
-                self.quick_calls += 1
-                if (self.quick_calls < QUICK_CALLS_MIN
-                        or len(connection.queued) >= HELD_MAX_RESPONSES):
+                self.quick_call_count += 1
+                if (self.quick_call_count < QUICK_CALLS_MIN
+                        or len(connection.queued_frames) >= HELD_MAX_RESPONSES):
                     connection.flush()
             else:
-                self.quick_calls = 0
+                self.quick_call_count = 0
                 connection.flush()
             begin = end
         if connection is not None:
             connection.flush()
 
     def read_directly(self):
-        """Reads the only connection without asking first whether something has arrived.
+        """Reads from the only connection without epoll_wait(), which saves a system call.
 
-        It saves a call while the server is ahead. If it was not, this is not tried for a while.
+        That succeeds while the server sends batches faster than the application runs them. If there
+        was no data, the next direct read follows only after some batches.
         """
-        if len(self.connections) != 1 or not self.quick_calls:
+        if len(self.connections) != 1 or not self.quick_call_count:
             return
-        if self.direct_pause:
-            self.direct_pause -= 1
-        elif self.direct_reads < DIRECT_READS_MAX:
-            self.direct_reads += 1
-            with self.reading:
+        if self.direct_read_pause:
+            self.direct_read_pause -= 1
+        elif self.direct_read_count < DIRECT_READS_MAX:
+            self.direct_read_count += 1
+            with self.read_lock:
                 for connection in list(self.connections.values()):
                     if not connection.receive():
-                        self.direct_pause = DIRECT_READ_PAUSE_BATCHES
+                        self.direct_read_pause = DIRECT_READ_PAUSE_BATCHES
         else:
-            # Others may wait for their connection to be accepted.
-            self.direct_reads = 0
+            # Use epoll once, because other workers may be waiting for their connection.
+            self.direct_read_count = 0
 
     def stop(self):
-        """Gives back what was not started. What was started is over."""
+        """Gives back all requests that were not started. All others have finished."""
         self.is_stopping = True
-        self.give_back_all()
-        with self.reading:
-            self.read(0)
+        self.give_back_backlog()
+        with self.read_lock:
+            self.poll_sockets(0)
         for connection in list(self.connections.values()):
             connection.flush()
 
     # Signals and forks
 
     def handle_signals(self):
-        """SIGTERM stops; SIGINT is for the server, which then sends SIGTERM."""
+        """Installs handlers: SIGTERM stops the process, and SIGINT is ignored.
+
+        Ctrl+C sends SIGINT to the server, too, which then stops its processes with SIGTERM.
+        """
         def stop(number, frame):
             if self.is_forked:
                 _signal.signal(number, _signal.SIG_DFL)
@@ -386,28 +405,31 @@ class WsgiServer(WsgiThreads):
                 _signal.default_int_handler(number, frame)
 
         _signal.signal(_signal.SIGTERM, stop)
-        # A handler, because an ignored signal would be ignored by programs that are started, too.
+        # SIGINT has a handler instead of SIG_IGN, which programs that the application starts would
+        # inherit.
         _signal.signal(_signal.SIGINT, ignore)
         _signal.set_wakeup_fd(self.wake_writer, warn_on_full_buffer=False)
-        register_for_forks(self.close_in_fork)
+        register_fork_hooks(self.close_in_fork)
 
     def close_in_fork(self):
-        """Closes the sockets in a process that the application has forked: it is no reader."""
+        """Closes the sockets in a forked process, because only its parent serves requests."""
         self.is_forked = True
         try:
             _signal.set_wakeup_fd(-1)
             _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         except ValueError:
-            pass  # PyPy does not yet know that this thread is the main one: the handlers ask.
+            # PyPy does not know yet that this thread is the main thread, so it refuses to set
+            # handlers. The present handlers check `is_forked`.
+            pass
         for connection in list(self.connections.values()):
             connection.is_lost = True
-            # The lock may be held by a thread that this process does not have.
+            # A thread that does not exist in this process may hold the lock, so it is replaced.
             connection.send_lock = allocate_lock()
             connection.lock = allocate_lock()
             connection.socket.close()
             for request in list(connection.requests.values()):
-                request.is_gone = True
+                request.is_disconnected = True
         for channel in self.channels.values():
             channel.close()
         self.listener.close()
@@ -427,7 +449,7 @@ def serve_wsgi(options, listener):
 def serve_until_stopped(server):
     close_program_file()
     server.handle_signals()
-    # What is loaded now stays: the collector need not look at it again.
+    # Objects that exist now will stay alive: the garbage collector need not scan them again.
     gc.collect()
     if hasattr(gc, 'freeze'):
         gc.freeze()

@@ -1,92 +1,98 @@
-# The threads of a process that runs a WSGI application, beside the main thread: the watch, which
-# reads for it while a call of the application takes long, and the pool, which runs requests.
+# The additional threads of a process that runs a WSGI application: the watchdog, which reads frames
+# while a call of the application takes long, and the pool, whose threads run requests.
 
 
 class WsgiThreads:
-    """What these threads do with the connections and the backlog of a server."""
+    """The part of WsgiServer that runs in these threads."""
 
-    # The watch
+    # The watchdog
 
-    def start_watch(self):
-        self.is_watched = True
+    def wake_watchdog(self):
+        """Wakes the watchdog at the beginning of a call, unless it is awake."""
+        self.watchdog_is_awake = True
         try:
-            self.watch_alarm.release()
+            self.watchdog_alarm.release()
         except RuntimeError:
-            pass  # The watch has not waited for the last one yet.
+            pass  # The watchdog has not waited since the last wake-up, so it is awake anyway.
 
-    def watch(self):
-        """Reads for the main thread while a call of the application takes long."""
+    def run_watchdog(self):
+        """Reads frames in place of the main thread while a call of the application takes long."""
         while True:
-            self.watch_alarm.acquire()
-            calls = -1
+            self.watchdog_alarm.acquire()
+            call_count = -1
             while True:
-                sleep(WATCH_INTERVAL_SECONDS)
-                if self.calls != calls:
-                    calls = self.calls
+                sleep(WATCHDOG_INTERVAL_SECONDS)
+                if self.call_count != call_count:
+                    call_count = self.call_count
                 elif self.is_busy:
-                    self.watch_call()
+                    self.serve_connections_during_call()
                 else:
-                    self.is_watched = False
+                    self.watchdog_is_awake = False
                     if not self.is_busy:
                         break
-                    # A request has begun at the same time, and perhaps found it still true.
-                    self.is_watched = True
+                    # A call has begun in the meantime, whose thread may have seen the flag while it
+                    # was still true. It then has not woken this thread, which must stay awake.
+                    self.watchdog_is_awake = True
 
-    def watch_call(self):
+    def serve_connections_during_call(self):
+        """Sends the held responses, and reads frames unless the main thread is just doing so."""
         for connection in list(self.connections.values()):
-            if connection.queued:
+            if connection.queued_frames:
                 connection.flush()
-        if self.reading.acquire(False):
+        if self.read_lock.acquire(False):
             try:
-                self.read(0)
+                self.poll_sockets(0)
             except Exception as error:
                 log('cannot read from the server: %s' % describe_error(error))
             finally:
-                self.reading.release()
+                self.read_lock.release()
         if self.is_stopping:
-            self.give_back_all()
+            self.give_back_backlog()
 
-    # The pool
+    # The pool of threads
 
     def serve_with_pool(self):
+        """Serves with a pool of threads until SIGTERM arrives and all requests are finished."""
         import threading
-        self.progress = threading.Condition()
-        self.pool = threading.Condition()
+        self.frames_arrived = threading.Condition()
+        self.pool_condition = threading.Condition()
         for number in range(self.threads):
-            threading.Thread(target=self.work, name='wsgi-%d' % (number + 1), daemon=True).start()
+            name = 'wsgi-%d' % (number + 1)
+            threading.Thread(target=self.run_pool_thread, name=name, daemon=True).start()
         while not self.is_stopping:
-            with self.reading:
-                self.read(-1)
-        self.give_back_all()
-        self.wake_waiting()
-        while self.running:
-            with self.reading:
-                self.read(-1)
+            with self.read_lock:
+                self.poll_sockets(-1)
+        self.give_back_backlog()
+        self.wake_waiting_threads()
+        while self.running_count:
+            with self.read_lock:
+                self.poll_sockets(-1)
         self.stop()
 
-    def work(self):
-        """Runs requests of the backlog in a thread of the pool."""
+    def run_pool_thread(self):
+        """Runs requests of the backlog. Each thread of the pool executes this method."""
         while True:
-            with self.pool:
+            with self.pool_condition:
                 while not self.backlog:
-                    self.pool.wait()
+                    self.pool_condition.wait()
                 try:
                     request = self.backlog.popleft()
                 except IndexError:
                     continue
-                self.running += 1
+                self.running_count += 1
             request.thread = get_ident()
             try:
-                self.run(request)
+                self.run_request(request)
                 request.connection.flush()
             finally:
-                with self.pool:
-                    self.running -= 1
-                    if self.is_stopping and not self.running:
-                        self.wake()
+                with self.pool_condition:
+                    self.running_count -= 1
+                    if self.is_stopping and not self.running_count:
+                        self.wake_main_thread()
 
-    def wake(self):
+    def wake_main_thread(self):
+        """Ends the wait of the main thread for sockets."""
         try:
             os.write(self.wake_writer, b'\0')
         except BlockingIOError:
-            pass  # It is full, so it wakes anyway.
+            pass  # The pipe is full, so the main thread wakes up anyway.

@@ -158,7 +158,7 @@ fn the_example_site() {
             "/guide/",
             "/guide/archives?a=b&c",
             "/assets/style.css",
-            "/assets/arrival.21d71b30.js",
+            "/assets/arrival.4ec9ce19.js",
             "/assets/pinion.png",
             "/favicon.ico",
             "/robots.txt",

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Lists the files that public tools write, and those whose names have a hash of their content.
+"""Lists the files that public tools write, and marks names that contain a hash of the content.
 
     make.py NODE_FOLDER OUT
 
-NODE_FOLDER has the packages of package.json beside this file, and this Python those of
-requirements.txt. Each tool builds a sample site twice, with other contents the second time. A name
-that both builds have is one without a hash; one that only the first has is one with a hash. Themes
-contain files whose names have a hash and whose contents stay: PATTERNS lists them. Before a name,
-`+` means that it has a hash, `=` that only the content proves it, and `-` that it has none.
+NODE_FOLDER must contain the packages of package.json in this folder, and the Python environment
+those of requirements.txt. Each tool builds a sample site twice, with different contents the second
+time. A name that both builds have contains no hash; a name that only the first build has contains
+one. Exceptions are files of themes, whose names contain a hash although their contents do not
+change; PATTERNS lists them. In the output, `+` marks a name with a hash, `=` a name whose hash can
+only be proven with the content, and `-` a name without a hash.
 """
 
 import base64
@@ -22,13 +23,13 @@ import sys
 import tempfile
 import zlib
 
-# Files of themes that both builds have, with a hash in the name.
+# Patterns of theme files that are the same in both builds and have a hash in their names.
 PATTERNS = {
     "mkdocs-material": re.compile(r"assets/(java|styles).*\.[0-9a-f]{8}\.min\.(js|css)"),
 }
 
-# Files that are alone in their folder: their content proves the name, and nothing else does.
-ALONE = {"eleventy": re.compile(r"bundle/(?P<hash>.*)\.css")}
+# Patterns of files that are alone in their folder, so that only their content proves the hash.
+CONTENT_HASHED = {"eleventy": re.compile(r"bundle/(?P<hash>.*)\.css")}
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda".split()
 
@@ -39,7 +40,7 @@ def write(path, content):
 
 
 def png(shade, size=64):
-    """A picture of one colour."""
+    """Returns a PNG image of a single colour."""
 
     def chunk(kind, data):
         body = kind + data
@@ -55,24 +56,25 @@ def run(command, folder):
     subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
 
-def modules(folder, round, extension="js"):
-    """A script for each word, that an entry loads when it is asked for."""
+def write_modules(folder, build_number, extension="js"):
+    """Writes a script for each word; returns the code that imports them dynamically."""
     for number, word in enumerate(WORDS):
-        text = f"export const {word} = '{word} {round} {number}'.repeat({number + 2});\n"
+        text = f"export const {word} = '{word} {build_number} {number}'.repeat({number + 2});\n"
         write(folder / f"{word}.{extension}", text + f"console.log({word});\n")
-    loads = "".join(f"import('./{word}.{extension}');\n" for word in WORDS)
-    return loads
+    imports = "".join(f"import('./{word}.{extension}');\n" for word in WORDS)
+    return imports
 
 
-def vite(node, folder, round):
-    loads = modules(folder / "src", round)
-    write(folder / "src/style.css", f"body {{ color: rgb({round}, 2, 3) }} a {{ margin: 1px }}\n")
+def vite(node, folder, build_number):
+    imports = write_modules(folder / "src", build_number)
+    style = f"body {{ color: rgb({build_number}, 2, 3) }} a {{ margin: 1px }}\n"
+    write(folder / "src/style.css", style)
     for name in ("logo", "hero-iPhone15"):
-        # Pictures of less than 4 KiB would become part of the script.
-        write(folder / f"src/{name}.png", png(40 * round + len(name)) + b"\0" * 5000)
+        # Vite would inline images of less than 4 KiB in the script.
+        write(folder / f"src/{name}.png", png(40 * build_number + len(name)) + b"\0" * 5000)
     entry = "import './style.css';\nimport logo from './logo.png';\n"
     entry += "import hero from './hero-iPhone15.png';\n"
-    entry += f"document.title = logo + hero + '{round}';\n" + loads
+    entry += f"document.title = logo + hero + '{build_number}';\n" + imports
     write(folder / "src/main.js", entry)
     write(folder / "index.html", "<script type=module src=/src/main.js></script>")
     write(folder / "public/favicon.svg", "<svg xmlns='http://www.w3.org/2000/svg'/>")
@@ -81,12 +83,12 @@ def vite(node, folder, round):
     return folder / "dist"
 
 
-def esbuild(node, folder, round):
+def esbuild(node, folder, build_number):
     entries = []
     for number in range(4):
-        loads = modules(folder / f"src/{number}", round)
+        imports = write_modules(folder / f"src/{number}", build_number)
         entry = folder / f"src/e{number}.js"
-        write(entry, f"console.log('{round}');\n" + loads.replace("./", f"./{number}/"))
+        write(entry, f"console.log('{build_number}');\n" + imports.replace("./", f"./{number}/"))
         entries.append(str(entry))
     flags = ["--bundle", "--splitting", "--format=esm", "--outdir=dist", "--log-level=error"]
     names = ["--entry-names=[name]-[hash]", "--chunk-names=chunks/[name]-[hash]"]
@@ -95,10 +97,10 @@ def esbuild(node, folder, round):
     return folder / "dist"
 
 
-def mkdocs_material(node, folder, round):
+def mkdocs_material(node, folder, build_number):
     write(folder / "mkdocs.yml", "site_name: sample\ntheme:\n  name: material\n")
-    write(folder / "docs/index.md", f"# Sample {round}\n\n![a picture](team-John2023.png)\n")
-    write(folder / "docs/team-John2023.png", png(round))
+    write(folder / "docs/index.md", f"# Sample {build_number}\n\n![a picture](team-John2023.png)\n")
+    write(folder / "docs/team-John2023.png", png(build_number))
     write(folder / "docs/extra.css", "a { margin: 1px }\n")
     environment = dict(os.environ, NO_MKDOCS_2_WARNING="1")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", "site"]
@@ -106,11 +108,11 @@ def mkdocs_material(node, folder, round):
     return folder / "site"
 
 
-def hugo(node, folder, round):
+def hugo(node, folder, build_number):
     write(folder / "hugo.toml", "baseURL = 'https://example.org/'\ndisableKinds = ['rss']\n")
-    write(folder / "assets/css/main.css", f"a {{ margin: {round}px }}\n")
-    write(folder / "assets/js/app.js", f"console.log('{round}');\n")
-    write(folder / "assets/img/hero.png", png(40 * round))
+    write(folder / "assets/css/main.css", f"a {{ margin: {build_number}px }}\n")
+    write(folder / "assets/js/app.js", f"console.log('{build_number}');\n")
+    write(folder / "assets/img/hero.png", png(40 * build_number))
     write(folder / "static/team-John2023.png", png(3))
     write(folder / "content/_index.md", "---\ntitle: Sample\ntags: ['c#']\n---\nText\n")
     write(folder / "content/post.md", "---\ntitle: Post\ntags: ['c#', 'go']\n---\nText\n")
@@ -128,11 +130,11 @@ def hugo(node, folder, round):
     return folder / "public"
 
 
-def eleventy(node, folder, round):
+def eleventy(node, folder, build_number):
     write(folder / "package.json", '{ "type": "module" }')
     os.symlink(node / "node_modules", folder / "node_modules")
     for number in range(3):
-        write(folder / f"pictures/{WORDS[number]}.png", png(40 * round + number, 400))
+        write(folder / f"pictures/{WORDS[number]}.png", png(40 * build_number + number, 400))
     write(
         folder / "eleventy.config.js",
         """import image, { eleventyImageTransformPlugin } from "@11ty/eleventy-img";
@@ -148,7 +150,7 @@ export default function (config) {
     write(folder / "plain.css", "a { margin: 1px }\n")
     picture = '<img src="./pictures/{}.png" sizes="100vw" alt="">'
     pictures = "".join(picture.format(word) for word in WORDS[:3])
-    style = f"{{% css %}}a {{ margin: {round}px }}{{% endcss %}}"
+    style = f"{{% css %}}a {{ margin: {build_number}px }}{{% endcss %}}"
     link = '<link rel="stylesheet" href="{% getBundleFileUrl "css" %}">'
     write(folder / "index.liquid", f"<title>Sample</title>{style}{link}{pictures}")
     run(["node", node / "node_modules/@11ty/eleventy/cmd.cjs", "--quiet"], folder)
@@ -163,26 +165,26 @@ def names(folder):
 def main(node, out):
     node, out = pathlib.Path(node).resolve(), pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    for build in (vite, esbuild, mkdocs_material, hugo, eleventy):
-        tool = build.__name__.replace("_", "-")
-        rounds, alone = [], ALONE.get(tool, re.compile("$^"))
-        for round in (1, 2):
+    for build_site in (vite, esbuild, mkdocs_material, hugo, eleventy):
+        tool = build_site.__name__.replace("_", "-")
+        names_of_builds, content_hashed = [], CONTENT_HASHED.get(tool, re.compile("$^"))
+        for build_number in (1, 2):
             folder = pathlib.Path(tempfile.mkdtemp(prefix=f"pinion-{tool}-"))
             try:
-                written = build(node, folder, round)
-                rounds.append(names(written))
-                for name in filter(alone.match, rounds[-1]):
-                    digest = hashlib.sha256((written / name).read_bytes()).digest()
-                    begin = base64.urlsafe_b64encode(digest).decode()
-                    assert begin.startswith(alone.match(name)["hash"]), name
+                output_folder = build_site(node, folder, build_number)
+                names_of_builds.append(names(output_folder))
+                for name in filter(content_hashed.match, names_of_builds[-1]):
+                    digest = hashlib.sha256((output_folder / name).read_bytes()).digest()
+                    hash_start = base64.urlsafe_b64encode(digest).decode()
+                    assert hash_start.startswith(content_hashed.match(name)["hash"]), name
             finally:
                 shutil.rmtree(folder)
-        first, second = rounds
+        first, second = names_of_builds
         pattern = PATTERNS.get(tool)
         lines = [f"# What {tool} writes: + has a hash of its content in the name (make.py).\n"]
         for name in first:
-            hashed = name not in second or (pattern and pattern.match(name))
-            mark = "=" if alone.match(name) else "+" if hashed else "-"
+            has_hash = name not in second or (pattern and pattern.match(name))
+            mark = "=" if content_hashed.match(name) else "+" if has_hash else "-"
             lines.append(f"{mark} {name}\n")
         (out / f"{tool}.txt").write_text("".join(lines))
 

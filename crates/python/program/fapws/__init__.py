@@ -1,1 +1,1 @@
-# The package `fapws`, for applications that were written for the server of that name.
+# The package `fapws`, for applications that were written for the web server of that name.

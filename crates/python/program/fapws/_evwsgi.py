@@ -1,33 +1,34 @@
-# The functions of fapws: what an application registers, its timers and its deferred calls.
+# The functions of fapws, with which an application registers callbacks, timers and deferred calls.
 #
-# The socket, the loop and the requests are those of the process: `serve`, which is set before this
-# is executed, serves what is registered here.
+# The process provides the socket, the loop and the requests. The function `serve`, which is set
+# before this module is executed, serves the registered callbacks.
 
 import time
 
-# As fapws has it.
+# The same limit as in fapws.
 TIMERS_MAX = 10
 
 DAYS = ('Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun')
 MONTHS = ('Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec')
 
-# The address that the application has asked for. The server listens where it was told.
+# The address that the application has passed to start(). It has no effect: the server listens on
+# the addresses of its own configuration.
 address = ('127.0.0.1', '8000')
 base_module = None
-# Tuples of a prefix and an application. The first prefix that matches is used.
+# Tuples of a path prefix and a callback. The first prefix that matches is used.
 registered = []
 generic = None
 debug = 0
 timers = []
-# Lists of a function and its argument, which wait until the process is idle. A call is removed
-# when it has ended.
+# Lists of a function and its argument, which is called when the process is idle. An item is removed
+# after its call.
 deferred = []
-# Tells the loop that there is something to do; set by the loop.
+# Wakes the loop when a timer or deferred call is added. The loop sets it to a function.
 wake = None
 
 
 class error(Exception):
-    """A function of this module was used in a wrong way."""
+    """A function of this module was called with wrong arguments or in the wrong order."""
 
 
 class Timer:
@@ -37,8 +38,8 @@ class Timer:
         self.delay = delay
         self.function = function
         self.is_stopped = False
-        # When it is called next, in seconds of the monotonic clock; None until a process that
-        # runs timers has looked at it.
+        # The time of the next call, in seconds of the monotonic clock. None until the process that
+        # calls timers has started the timer.
         self.due = None
 
 
@@ -134,8 +135,7 @@ def parse_query(text):
 
 
 def rfc1123_date(seconds):
-    """Returns a time as fields of HTTP have it. `time.strftime` would use the language of the
-    user."""
+    """Returns a time in the format of HTTP dates. `time.strftime` would use the user's locale."""
     date = time.gmtime(seconds)
     return '%s, %02d %s %04d %02d:%02d:%02d GMT' % (
         DAYS[date.tm_wday], date.tm_mday, MONTHS[date.tm_mon - 1], date.tm_year, date.tm_hour,
@@ -152,10 +152,10 @@ def get_debug():
 
 
 def libev_version():
-    """There is no libev here."""
+    """Returns 0, 0, because there is no libev."""
     return 0, 0
 
 
 def socket_fd():
-    """The socket on which clients connect is that of the server."""
+    """Returns -1, because only the server has the socket on which clients connect."""
     return -1

@@ -1,23 +1,23 @@
-# The module that an application passes to `set_base_module`: the classes of its requests and
-# responses. An application may replace them with its own.
+# The default module for `set_base_module()`: the classes of requests and responses. An application
+# may replace them with its own.
 
 import sys
 from http.cookies import CookieError, SimpleCookie
 
 from fapws import config
 
-# Other methods get status 501. An application may add to this list.
+# The allowed methods; others get status 501. An application may append to this list.
 supported_HTTP_command = ['GET', 'POST', 'HEAD', 'OPTIONS']
 
 
 def get_status(code):
-    """Returns the status for `start_response`: the code and its reason."""
+    """Returns a status for `start_response`: the code and the reason phrase."""
     from http import HTTPStatus
     return '%d %s' % (code, HTTPStatus(code).phrase)
 
 
 class Environ(dict):
-    """The environ of a request. The methods are there to be overridden."""
+    """The environ of a request. Subclasses may override the methods."""
 
     def __init__(self, *arguments, **values):
         dict.__init__(self)
@@ -34,14 +34,17 @@ class Environ(dict):
 
 
 class Start_response:
-    """The second argument of an application. The head is sent after the application has returned,
-    so whatever calls it can still change the head."""
+    """The `start_response` argument of a callback.
+
+    The head is sent after the callback has returned, so the callback can still change it after
+    calling this object.
+    """
 
     def __init__(self):
         self.status_code = '200'
         self.status_reasons = 'OK'
         self.response_headers = {}
-        # Fields `Set-Cookie` beyond the first one.
+        # The values of all Set-Cookie fields except the first one.
         self.more_cookies = []
         self.exc_info = None
         self.cookies = None
@@ -63,12 +66,12 @@ class Start_response:
             self.response_headers[name] = value
 
     def add_header(self, name, value):
-        """Sets a field. It replaces one of the same name."""
+        """Sets a header field, replacing one of the same name."""
         self.remove_header(name)
         self.response_headers[str(name)] = str(value)
 
     def remove_header(self, name):
-        """Removes a field, however its name is written. Returns its value."""
+        """Removes a header field, ignoring the case of its name. Returns its value or None."""
         name = str(name).lower()
         for key in list(self.response_headers):
             if key.lower() == name:
@@ -90,12 +93,12 @@ class Start_response:
                 cookie[name] = attribute
 
     def delete_cookie(self, key):
-        """Lets the client forget a cookie."""
+        """Makes the client delete a cookie."""
         self.set_cookie(key, max_age=0)
 
 
 def cookie_date(expires):
-    """Returns a time as a cookie has it: a text stays as it is, a datetime is local time."""
+    """Returns the expiry time of a cookie. A str is not changed; a datetime is local time."""
     if isinstance(expires, str):
         return expires
     if not hasattr(expires, 'timestamp'):
@@ -105,18 +108,18 @@ def cookie_date(expires):
 
 
 def redirectStdErr():
-    """Lets what is written to standard error be read with `sys.stderr.getvalue()`."""
+    """Redirects standard error to a buffer, which `sys.stderr.getvalue()` returns."""
     import io
     sys.stderr = io.StringIO()
 
 
 def split_len(seq, length):
-    """Returns pieces of a sequence, each `length` long but for the last one."""
+    """Returns slices of a sequence, all of the given length except perhaps the last one."""
     return [seq[start:start + length] for start in range(0, len(seq), length)]
 
 
 def parse_cookies(environ):
-    """Returns the cookies of a request as a `SimpleCookie`; None if there are none."""
+    """Returns the cookies of a request as a `SimpleCookie`, or None if there are none."""
     line = environ.get('HTTP_COOKIE')
     if not line:
         return None

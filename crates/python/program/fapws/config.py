@@ -1,10 +1,10 @@
-# The settings of an application that was written for fapws. It changes them before `run()`.
+# Settings that a fapws application may change before it calls `run()`.
 
-# The server names itself: this has no effect.
+# Has no effect, because the server sends its own Server field.
 SERVER_IDENT = 'Pinion'
-# Whether a client sees the traceback of an exception. The log has it in any case.
+# Whether clients see the traceback of an exception. The log has it in any case.
 send_traceback_to_browser = False
-# What a client sees in its place.
+# The body of the error page if they do not.
 send_traceback_short = '<h1>Error</h1>Please contact your administrator'
-# For the application: the server dates responses itself.
+# Only for use by the application: the server adds the Date field itself.
 date_format = '%a, %d %b %Y %H:%M:%S GMT'

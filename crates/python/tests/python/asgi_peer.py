@@ -1,8 +1,8 @@
-"""The server's side of the protocol for ASGI: scopes in place of environs, and WebSockets."""
+"""The server's side of the protocol for ASGI applications: scopes and WebSockets."""
 
 import struct
 
-from peer import ACCEPT, CLOSE, CLOSED, MESSAGE, SENT_MESSAGE, WANT, Child, Link
+from peer import ACCEPT, CLOSE, CLOSED, MESSAGE, RESPONSE_MESSAGE, WANT, Child, Link
 
 
 def scope(**more):
@@ -17,7 +17,7 @@ def scope(**more):
 
 
 class AsgiLink(Link):
-    """A connection of a worker to a process with an ASGI application."""
+    """The connection of a worker to a process that runs an ASGI application."""
 
     def describe(self, request):
         return scope(**request)
@@ -28,7 +28,7 @@ class AsgiLink(Link):
             content=content))[0]
 
     def open(self, path='/', **more):
-        """Starts a WebSocket."""
+        """Starts the handshake of a WebSocket."""
         self.number += 1
         described = scope(
             type='websocket', scheme='ws', path=path, subprotocols=more.pop('subprotocols', []),
@@ -44,32 +44,32 @@ class WebSocket:
     def __init__(self, link, number):
         self.link = link
         self.number = number
-        # Bytes of frames that the process has requested.
-        self.wanted = 0
+        # The number of bytes in frames that the process allows the server to send.
+        self.receive_window = 0
 
-    def frame(self):
-        """Returns the next frame that is no WANT."""
+    def read_frame(self):
+        """Returns the next frame that is not WANT."""
         while True:
-            frame = self.link.frame_of(self.number)
+            frame = self.link.read_frame_of(self.number)
             if frame.kind != WANT:
                 return frame
-            self.wanted += struct.unpack('<I', frame.content)[0]
+            self.receive_window += struct.unpack('<I', frame.content)[0]
 
-    def accepted(self):
-        frame = self.frame()
+    def read_accept(self):
+        frame = self.read_frame()
         assert frame.kind == ACCEPT, frame
         return frame.content.decode('latin-1').split('\n')
 
     def send_piece(self, data, flags):
-        while self.wanted < len(data) + 1:
-            frame = self.link.frame_of(self.number)
+        while self.receive_window < len(data) + 1:
+            frame = self.link.read_frame_of(self.number)
             assert frame.kind == WANT, frame
-            self.wanted += struct.unpack('<I', frame.content)[0]
-        self.wanted -= len(data) + 1
+            self.receive_window += struct.unpack('<I', frame.content)[0]
+        self.receive_window -= len(data) + 1
         self.link.send(MESSAGE, self.number, bytes([flags]) + data)
 
     def send(self, data, size=16000):
-        """Sends a message, a str or bytes, in pieces."""
+        """Sends a message, a str or bytes, in pieces of at most `size` bytes."""
         flags = 1 if isinstance(data, bytes) else 0
         data = data if isinstance(data, bytes) else data.encode()
         offset = 0
@@ -81,12 +81,12 @@ class WebSocket:
             if not more:
                 return
 
-    def message(self):
-        """Returns the next message of the application, and grants space for it."""
+    def read_message(self):
+        """Returns the next message of the application, and enlarges the send window again."""
         data = b''
         while True:
-            frame = self.frame()
-            assert frame.kind == SENT_MESSAGE, frame
+            frame = self.read_frame()
+            assert frame.kind == RESPONSE_MESSAGE, frame
             flags = frame.content[0]
             data += frame.content[1:]
             self.link.send_room(self.number, len(frame.content))
@@ -96,16 +96,16 @@ class WebSocket:
     def close(self, code=1000, reason=''):
         self.link.send(CLOSED, self.number, struct.pack('<H', code) + reason.encode())
 
-    def closed(self):
-        frame = self.frame()
+    def read_close(self):
+        frame = self.read_frame()
         assert frame.kind == CLOSE, frame
         return struct.unpack('<H', frame.content[:2])[0], frame.content[2:].decode()
 
 
 class AsgiChild(Child):
-    """A process that runs an ASGI application whose source is given."""
+    """A process that runs an ASGI application, given by its source code."""
 
     interface = 'asgi'
 
-    def link(self, address):
+    def make_link(self, address):
         return AsgiLink(address)

@@ -1,5 +1,7 @@
-"""The server's side of the protocol, written apart from the program: starts a process with an
-application, sends it requests, and reads its frames."""
+"""The server's side of the protocol, which shares no code with the program under test.
+
+It starts a process with an application, sends requests, and reads frames.
+"""
 
 import collections
 import marshal
@@ -15,29 +17,29 @@ import textwrap
 
 REQUESTS, CONTENT, CONTENT_END, ROOM, GONE, TAKE_BACK = range(1, 7)
 MESSAGE, CLOSED, STACK, FILES, CHANNEL = range(7, 12)
-READY, RESPONSE, HEAD, PIECE, END, ABORT, FAILED, WANT, HINTS, GIVEN_BACK = range(16, 26)
-ACCEPT, SENT_MESSAGE, CLOSE, FILE, WANT_CHANNEL = range(26, 31)
-LAST = (RESPONSE, END, ABORT, FAILED, FILE)
+READY, RESPONSE, HEAD, RESPONSE_CONTENT, END, ABORT, FAILED, WANT, HINTS, GIVEN_BACK = range(16, 26)
+ACCEPT, RESPONSE_MESSAGE, CLOSE, FILE, WANT_CHANNEL = range(26, 31)
+LAST_KINDS = (RESPONSE, END, ABORT, FAILED, FILE)
 
-# A peer that sends nothing for so long has failed. No test depends on how long anything takes.
+# A process that sends nothing for so long has failed. Otherwise no test depends on timing.
 TIMEOUT_SECONDS = 60
 
 Frame = collections.namedtuple('Frame', 'kind request content')
 
 
-# A process finds the program under its descriptor 3.
+# The path by which a process opens the program: its descriptor 3.
 PROGRAM_PATH = '/dev/fd/3'
 
 
-def prepare():
-    """Prepares a process as the server does."""
+def prepare_process():
+    """Prepares a new process before exec() like the server does."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     program = os.open(os.environ['PINION_PYTHON_PROGRAM'], os.O_RDONLY)
     os.dup2(program, 3)
 
 
 class Child:
-    """A process that runs an application whose source is given."""
+    """A process that runs an application, given by its source code."""
 
     interface = 'wsgi'
 
@@ -58,13 +60,13 @@ class Child:
         self.out_path = os.path.join(self.home, 'out')
         command = [sys.executable, PROGRAM_PATH, '--interface', self.interface]
         command += ['--folder', self.folder]
-        # Neither variables of Python nor an ignored SIGINT are inherited from the process that runs
-        # the tests.
+        # The process must not inherit PYTHON... variables, or an ignored SIGINT, from the process
+        # that runs the tests.
         variables = {name: value for name, value in os.environ.items() if name[:6] != 'PYTHON'}
         with open(self.log_path, 'wb') as log, open(self.out_path, 'wb') as out:
             self.process = subprocess.Popen(
                 command + list(options) + [application], stdin=listener, stdout=out, stderr=log,
-                cwd=self.home, env=variables, pass_fds=(3,), preexec_fn=prepare)
+                cwd=self.home, env=variables, pass_fds=(3,), preexec_fn=prepare_process)
         listener.close()
         self.links = []
 
@@ -80,13 +82,13 @@ class Child:
         shutil.rmtree(self.home)
 
     def connect(self):
-        link = self.link(self.address)
+        link = self.make_link(self.address)
         self.links.append(link)
-        link.ready = link.frame()
+        link.ready = link.read_frame()
         assert link.ready.kind == READY, link.ready
         return link
 
-    def link(self, address):
+    def make_link(self, address):
         return Link(address)
 
     def stop(self):
@@ -105,7 +107,7 @@ class Child:
 
 
 class Response:
-    """All frames of one request."""
+    """All frames that belong to the response to one request."""
 
     def __init__(self):
         self.frames = []
@@ -149,13 +151,13 @@ class Response:
             if frame.kind == RESPONSE:
                 size, = struct.unpack_from('<I', frame.content)
                 content += frame.content[4 + size:]
-            elif frame.kind == PIECE:
+            elif frame.kind == RESPONSE_CONTENT:
                 content += frame.content
         return content
 
 
 class Link:
-    """A connection of a worker."""
+    """The connection of a worker to a process."""
 
     def __init__(self, address):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -166,7 +168,7 @@ class Link:
             self.socket.close()
             raise
         self.number = 0
-        self.others = collections.deque()
+        self.other_frames = collections.deque()
 
     def close(self):
         self.socket.close()
@@ -183,12 +185,15 @@ class Link:
             data += piece
         return data
 
-    def frame(self):
+    def read_frame(self):
         kind, request, size = struct.unpack('<III', self.receive(12))
         return Frame(kind, request, self.receive(size))
 
     def batch(self, *requests):
-        """Sends requests, each a dict of environ with perhaps "content"; returns their numbers."""
+        """Sends requests in one batch, and returns their numbers.
+
+        Each request is a dict of environ variables. Its optional key "content" is the body.
+        """
         tuples = []
         for request in requests:
             self.number += 1
@@ -210,32 +215,36 @@ class Link:
     def start(self, path='/', method='GET', content=b'', **more):
         return self.batch(dict(more, PATH_INFO=path, REQUEST_METHOD=method, content=content))[0]
 
-    def frame_of(self, number):
-        """Returns the next frame of a request; frames of others are kept for later."""
-        for frame in self.others:
+    def read_frame_of(self, number):
+        """Returns the next frame of a request, and stores frames of other requests for later."""
+        for frame in self.other_frames:
             if frame.request == number:
-                self.others.remove(frame)
+                self.other_frames.remove(frame)
                 return frame
         while True:
-            frame = self.frame()
+            frame = self.read_frame()
             if frame.request == number:
                 return frame
             if frame.kind == WANT_CHANNEL:
-                # The process has to read its files itself.
+                # Refuse the channel, so that the process reads files itself.
                 self.send(FILES)
-            self.others.append(frame)
+            self.other_frames.append(frame)
 
-    def finish(self, number, content=None, room=True):
-        """Reads until the last frame of a request; grants space, and sends content as requested."""
+    def finish(self, number, content=None, grants_window=True):
+        """Returns the response to a request, after reading all of its frames.
+
+        It enlarges the send window of the process, and sends the request body as the process
+        requests it.
+        """
         response = Response()
         content = None if content is None else memoryview(content)
         is_sent = False
         while True:
-            frame = self.frame_of(number)
+            frame = self.read_frame_of(number)
             response.frames.append(frame)
-            if frame.kind in LAST:
+            if frame.kind in LAST_KINDS:
                 return response
-            if frame.kind == PIECE and room and frame.content:
+            if frame.kind == RESPONSE_CONTENT and grants_window and frame.content:
                 self.send_room(number, len(frame.content))
             if frame.kind == WANT and content is not None:
                 size, = struct.unpack('<I', frame.content)
@@ -247,7 +256,7 @@ class Link:
                     self.send(CONTENT_END, number)
 
     def get(self, path='/', method='GET', content=b'', streamed=None, **more):
-        """Sends one request and returns its response."""
+        """Sends one request and returns its response. `streamed` is a body sent piece by piece."""
         if streamed is not None:
             content = None
         return self.finish(self.start(path, method, content, **more), streamed)

@@ -5,7 +5,7 @@ import sys
 import unittest
 
 from asgi_peer import AsgiChild, scope
-from peer import ABORT, END, FAILED, HEAD, HINTS, PIECE, RESPONSE
+from peer import ABORT, END, FAILED, HEAD, HINTS, RESPONSE, RESPONSE_CONTENT
 
 APPLICATION = '''
 import asyncio, os
@@ -37,13 +37,13 @@ async def echo(scope, receive, send):
 
 
 async def messages(scope, receive, send):
-    """Sends the messages that the query string contains."""
+    """Sends the messages in the query string."""
     for message in eval(scope['query_string']):
         await send(message)
 
 
 async def catch(scope, receive, send):
-    """Sends messages of which the last one must raise, and tells how."""
+    """Sends messages; the response names the exception that sending the last one raises."""
     *messages, last = eval(scope['query_string'])
     for message in messages:
         await send(message)
@@ -112,7 +112,7 @@ async def thread(scope, receive, send):
 
 
 async def tasks(scope, receive, send):
-    """receive and send may be run as tasks of their own."""
+    """Runs receive() and send() in separate tasks, as ASGI allows."""
     message = await asyncio.ensure_future(receive())
     await asyncio.gather(asyncio.ensure_future(
         send({'type': 'http.response.start', 'status': 200})))
@@ -120,7 +120,7 @@ async def tasks(scope, receive, send):
 
 
 async def file(scope, receive, send):
-    """Sends a file of so many bytes as the path after "/file/" says."""
+    """Sends a file whose size is given by the query string."""
     size = int(scope['query_string'])
     path = os.path.join(HERE, 'file-%d' % size)
     with open(path, 'wb') as out:
@@ -183,7 +183,7 @@ class Asgi(unittest.TestCase):
         self.assertEqual(ready['threads'], 1)
         self.assertEqual(ready['python'], '%d.%d.%d' % sys.version_info[:3])
 
-    def test_the_scope_is_that_of_the_server_and_more(self):
+    def test_the_scope_has_the_values_of_the_server_and_asgi_extensions(self):
         response = self.link.get('/show_scope', query=b'a=%20b')
         expected = scope(path='/show_scope', raw_path=b'/show_scope', query_string=b'a=%20b')
         found = ast.literal_eval(response.content.decode())
@@ -202,13 +202,13 @@ class Asgi(unittest.TestCase):
         self.assertEqual(response.fields, [('content-type', 'text/plain'), ('content-length', '5')])
         self.assertEqual(response.content, b'hello')
 
-    def test_headers_and_content_may_be_left_out(self):
+    def test_headers_and_body_are_optional(self):
         response = self.send({'type': 'http.response.start', 'status': 404},
                              {'type': 'http.response.body'})
         self.assertEqual(response.status, '404')
         self.assertEqual(response.fields, [('content-length', '0')])
 
-    def test_headers_may_be_lists_and_repeat(self):
+    def test_headers_may_be_lists_and_have_equal_names(self):
         response = self.send(start(200, [b'set-cookie', b'a=1'], [b'set-cookie', b'b=2'],
                                    [b'content-length', b'2']), body(b'ok'))
         self.assertEqual(response.fields, [
@@ -220,34 +220,35 @@ class Asgi(unittest.TestCase):
         self.assertEqual(response.fields, [('x-a', '1'), ('content-length', '5')])
         self.assertEqual(response.content, b'hello')
 
-    def test_more_than_64_kib_is_a_head_and_pieces(self):
+    def test_a_body_above_64_kib_is_sent_in_several_frames(self):
         response = self.send(start(), body(b'x' * 65536))
         self.assertEqual(response.kinds, [RESPONSE])
         response = self.link.get('/file', query=b'65536')
         self.assertEqual(response.kinds, [RESPONSE])
         response = self.link.get('/echo', content=b'y' * 200001)
-        self.assertEqual(response.kinds, [HEAD, PIECE, PIECE, PIECE, PIECE, END])
+        self.assertEqual(response.kinds, [HEAD] + [RESPONSE_CONTENT] * 4 + [END])
         self.assertEqual(response.field('content-length'), '200001')
         self.assertEqual(response.content, b'y' * 200001)
 
-    def test_content_in_parts_is_sent_in_frames(self):
+    def test_each_body_message_is_a_frame(self):
         response = self.send(start(), body(b'one', True), body(b'', True), body(b'two'))
-        self.assertEqual(response.kinds, [HEAD, PIECE, PIECE, END])
+        self.assertEqual(response.kinds, [HEAD, RESPONSE_CONTENT, RESPONSE_CONTENT, END])
         self.assertIsNone(response.field('content-length'))
         self.assertEqual(response.content, b'onetwo')
 
-    def test_the_start_is_not_sent_before_the_first_content(self):
+    def test_the_head_is_not_sent_before_the_first_body_message(self):
         self.assert_failed(self.send(start()), FAILED, 'before its response was complete')
         self.assert_failed(self.link.get('/returns_early'), FAILED)
 
-    def test_a_length_of_the_application_is_kept_and_enforced(self):
+    def test_a_content_length_of_the_application_is_kept_and_enforced(self):
         length = (b'Content-Length', b'5')
         response = self.send(start(200, length), body(b'hello'))
         self.assertEqual(response.fields, [('content-length', '5')])
         response = self.send(start(200, length), body(b'hello', True), body(b'', True), body())
         self.assertEqual((response.kinds, response.content), ([RESPONSE], b'hello'))
         response = self.send(start(200, length), body(b'', True), body(b'hello', True), body())
-        self.assertEqual((response.kinds, response.content), ([HEAD, PIECE, END], b'hello'))
+        self.assertEqual(response.kinds, [HEAD, RESPONSE_CONTENT, END])
+        self.assertEqual(response.content, b'hello')
         response = self.send(start(200, length), body(b'hello', True), body(b'!'))
         self.assertEqual((response.kinds, response.content), ([RESPONSE], b'hello'))
         response = self.send(start(200, length), body(b'he', True), body(b'llo', True), body())
@@ -261,9 +262,9 @@ class Asgi(unittest.TestCase):
         self.assert_failed(
             self.send(start(200, length), body(b'he', True), body(b'llo!', True)), ABORT)
 
-    def test_an_end_of_its_own_after_the_whole_length_is_no_failure(self):
+    def test_an_empty_last_message_after_the_complete_body_is_no_failure(self):
         def failures():
-            # By now the application has got its exception, if there was one.
+            # After this response, an exception in the previous request was logged.
             self.link.get('/echo')
             return self.child.log().count('the application has failed')
 
@@ -275,14 +276,14 @@ class Asgi(unittest.TestCase):
         self.send(start(200, length), body(b'hello', True), body(b'!'))
         self.assertEqual(failures(), before + 1)
 
-    def test_wrong_lengths(self):
+    def test_invalid_content_lengths(self):
         for value in (b'-1', b'5,5', b'', b'x', b' 5', b'+5'):
             self.assertIn('no Content-Length',
                           self.caught(start(200, (b'content-length', value))))
         self.assertIn('twice', self.caught(
             start(200, (b'content-length', b'5'), (b'Content-Length', b'5'))))
 
-    def test_head_has_no_content(self):
+    def test_a_response_to_head_has_no_body(self):
         response = self.send(start(200, (b'content-length', b'9')), body(), method='HEAD')
         self.assertEqual(response.kinds, [RESPONSE])
         self.assertEqual(response.fields, [('content-length', '9')])
@@ -297,7 +298,7 @@ class Asgi(unittest.TestCase):
         response = self.link.get('/file', query=b'300000', method='HEAD')
         self.assertEqual((response.field('content-length'), response.content), ('300000', b''))
 
-    def test_statuses_without_content(self):
+    def test_statuses_without_a_body(self):
         response = self.send(start(204, TEXT, (b'content-length', b'0')), body())
         self.assertEqual(response.fields, [('content-type', 'text/plain')])
         for status in (204, 304):
@@ -307,7 +308,7 @@ class Asgi(unittest.TestCase):
         response = self.send(start(304, (b'content-length', b'7')), body())
         self.assertEqual(response.fields, [('content-length', '7')])
 
-    def test_hop_by_hop_fields_are_left_out(self):
+    def test_hop_by_hop_fields_are_dropped(self):
         names = (b'Connection', b'keep-alive', b'Transfer-Encoding', b'upgrade', b'TE', b'trailer',
                  b'Proxy-Connection')
         headers = [(name, b'x') for name in names]
@@ -337,7 +338,7 @@ class Asgi(unittest.TestCase):
         for value in (b'a\nb', b'a\rb', b'a\0b', b'\n', b'a\r\nx-b: 1', bytearray(b'\n')):
             self.assertIn('line break', self.caught(start(200, (b'x-a', value))))
 
-    def test_content_of_wrong_types(self):
+    def test_bodies_of_wrong_types(self):
         for content in ('text', None, 5, [b'x']):
             self.assert_failed(self.send(start(), body(content)), FAILED, 'TypeError')
             self.assert_failed(self.send(start(), body(b'x', True), body(content)), ABORT)
@@ -400,7 +401,7 @@ class Asgi(unittest.TestCase):
         for path in ('/task', '/thread', '/tasks'):
             self.assertEqual(self.link.get(path, content=b'same').status, '200')
 
-    def test_content_is_received(self):
+    def test_a_request_body_is_received(self):
         for size in (0, 1, 70000):
             content = b'z' * size
             self.assertEqual(self.link.get('/echo', 'POST', content).content, content)

@@ -1,4 +1,4 @@
-"""ASGI over HTTP: content in both directions as it is wanted, clients that leave, and the end."""
+"""ASGI over HTTP: flow control of both bodies, disconnected clients, and the shutdown."""
 
 import ast
 import marshal
@@ -9,8 +9,8 @@ import unittest
 
 from asgi_peer import AsgiChild, scope
 from peer import (
-    CONTENT, CONTENT_END, END, GIVEN_BACK, GONE, HEAD, PIECE, REQUESTS, RESPONSE, ROOM, TAKE_BACK,
-    TIMEOUT_SECONDS, WANT)
+    CONTENT, CONTENT_END, END, GIVEN_BACK, GONE, HEAD, REQUESTS, RESPONSE, RESPONSE_CONTENT, ROOM,
+    TAKE_BACK, TIMEOUT_SECONDS, WANT)
 
 APPLICATION = '''
 import asyncio, os
@@ -34,7 +34,7 @@ async def hello(scope, receive, send):
 
 
 async def count(scope, receive, send):
-    """Receives all content, and responds with its size and the number of its last message."""
+    """Receives the complete body, and responds with its size."""
     size = 0
     while True:
         message = await receive()
@@ -46,7 +46,7 @@ async def count(scope, receive, send):
 
 
 async def held(scope, receive, send):
-    """Receives one message, and the next ones after /set."""
+    """Receives one http.request event, and the other ones after a request of /set."""
     await receive()
     await event.wait()
     await count(scope, receive, send)
@@ -82,7 +82,7 @@ async def endless_wrapped(scope, receive, send):
 
 
 async def together(scope, receive, send):
-    """Sends from several tasks at the same time, as nothing forbids."""
+    """Sends parts of the body from several tasks at the same time, which ASGI does not forbid."""
     await start(send)
     letters = b'a', b'b', b'c', b'd'
     await asyncio.gather(*[body(send, letter * 300000, True) for letter in letters])
@@ -90,7 +90,7 @@ async def together(scope, receive, send):
 
 
 async def watches(scope, receive, send):
-    """Receives while it sends, as applications do that look for a disconnect."""
+    """Receives events while it sends the response, like applications that await a disconnect."""
     watch = asyncio.ensure_future(receive_all(receive))
     await start(send)
     await body(send, b'begun', True)
@@ -156,25 +156,26 @@ class AsgiFlow(unittest.TestCase):
         self.child.__exit__()
 
     def seen(self):
-        """Returns the notes of the application, once there are any. Its tasks may continue then."""
+        """Returns the events that the application has recorded, as soon as there are any."""
         while True:
             seen = ast.literal_eval(self.link.get('/seen').content.decode())
             if seen:
                 return seen
 
-    def idle(self, number):
-        """Asserts that there are no more frames of a request for now."""
+    def assert_no_frame(self, number):
+        """Asserts that the process has sent no further frames of a request."""
         self.link.get('/hello')
-        self.assertEqual([one for one in self.link.others if one.request == number], [])
+        self.assertEqual([one for one in self.link.other_frames if one.request == number], [])
 
-    def wanted(self, number):
-        frame = self.link.frame_of(number)
+    def read_want(self, number):
+        """Returns by how many bytes the next frame of a request, WANT, enlarges the window."""
+        frame = self.link.read_frame_of(number)
         self.assertEqual(frame.kind, WANT)
         return struct.unpack('<I', frame.content)[0]
 
-    # Content of the request
+    # Request bodies
 
-    def test_content_is_asked_for_when_it_is_received(self):
+    def test_a_body_is_requested_when_the_application_receives_it(self):
         content = bytes(range(256)) * 8000
         response = self.link.get('/count', 'POST', streamed=content)
         self.assertEqual(response.content, b'%d' % len(content))
@@ -183,104 +184,105 @@ class AsgiFlow(unittest.TestCase):
         self.assertLessEqual(wanted, len(content) + 65536)
         self.assertEqual(self.link.get('/count', 'POST', streamed=b'').content, b'0')
 
-    def test_content_that_is_not_received_is_not_asked_for(self):
+    def test_a_body_that_the_application_does_not_receive_is_not_requested(self):
         number = self.link.start('/ignore', 'POST', content=None)
         self.assertEqual(self.link.finish(number).kinds, [RESPONSE])
 
-    def test_an_application_that_is_slow_to_receive_stops_the_client(self):
+    def test_a_slow_receiver_causes_backpressure(self):
         number = self.link.start('/held', 'POST', content=None)
-        self.assertEqual(self.wanted(number), 65536)
+        self.assertEqual(self.read_want(number), 65536)
         self.link.send(CONTENT, number, b'x' * 60000)
-        # It has received them. Half of the limit is requested at once.
-        self.assertEqual(self.wanted(number), 60000)
+        # The application has received these bytes, which are more than half of the window, so the
+        # process requests as many again.
+        self.assertEqual(self.read_want(number), 60000)
         for size in (30000, 30000):
             self.link.send(CONTENT, number, b'y' * size)
-            self.idle(number)
+            self.assert_no_frame(number)
         self.link.get('/set')
-        self.assertEqual(self.wanted(number), 60000)
+        self.assertEqual(self.read_want(number), 60000)
         self.link.send(CONTENT_END, number)
         self.assertEqual(self.link.finish(number).content, b'60000')
 
-    def test_content_is_asked_for_in_large_parts(self):
+    def test_a_body_is_requested_in_large_parts(self):
         number = self.link.start('/count', 'POST', content=None)
-        self.assertEqual(self.wanted(number), 65536)
+        self.assertEqual(self.read_want(number), 65536)
         self.link.send(CONTENT, number, b'x' * 10000)
-        self.idle(number)
+        self.assert_no_frame(number)
         self.link.send(CONTENT, number, b'x' * 30000)
-        self.assertEqual(self.wanted(number), 40000)
+        self.assertEqual(self.read_want(number), 40000)
         self.link.send(CONTENT_END, number)
         self.assertEqual(self.link.finish(number).content, b'40000')
 
-    def test_more_content_than_was_wanted_ends_the_connection(self):
+    def test_exceeding_the_receive_window_ends_the_connection(self):
         for sent in (65537, 1):
             with self.subTest(sent):
                 link = self.child.connect()
                 number = link.start('/count' if sent > 1 else '/waits', 'POST', content=None)
                 if sent > 1:
-                    self.assertEqual(link.frame_of(number).kind, WANT)
+                    self.assertEqual(link.read_frame_of(number).kind, WANT)
                 link.send(CONTENT, number, b'x' * sent)
                 with self.assertRaises((EOFError, ConnectionError)):
-                    link.frame()
+                    link.read_frame()
         self.assertEqual(self.link.get('/hello').content, b'hello')
 
-    def test_a_client_that_leaves_while_it_sends(self):
+    def test_a_client_that_disconnects_during_its_upload(self):
         number = self.link.start('/upload_of_the_gone', 'POST', content=None)
-        self.wanted(number)
+        self.read_want(number)
         self.link.send(GONE, number)
         self.assertEqual(self.link.finish(number).kinds, [END])
         self.assertEqual(self.seen(), ['http.disconnect'])
         self.assertEqual(self.child.log(), '')
 
-    # Content of the response
+    # Response bodies
 
-    def test_no_more_content_is_sent_than_there_is_room(self):
+    def test_a_response_does_not_exceed_the_send_window(self):
         for path in ('/endless', '/endless_wrapped'):
             number = self.link.start(path)
-            self.assertEqual(self.link.frame_of(number).kind, HEAD)
+            self.assertEqual(self.link.read_frame_of(number).kind, HEAD)
             sent = 0
             while sent < 256 * 1024:
-                frame = self.link.frame_of(number)
-                self.assertEqual(frame.kind, PIECE)
+                frame = self.link.read_frame_of(number)
+                self.assertEqual(frame.kind, RESPONSE_CONTENT)
                 self.assertLessEqual(len(frame.content), 65536)
                 sent += len(frame.content)
             self.assertEqual(sent, 256 * 1024)
-            self.idle(number)
+            self.assert_no_frame(number)
             self.link.send(ROOM, number, struct.pack('<I', 5))
-            self.assertEqual(self.link.frame_of(number).content, b'x' * 5)
-            self.idle(number)
+            self.assertEqual(self.link.read_frame_of(number).content, b'x' * 5)
+            self.assert_no_frame(number)
             self.link.send(GONE, number)
             self.assertEqual(self.link.finish(number).kinds, [END])
             self.assertEqual(self.seen(), ['ClientDisconnected'])
         self.assertEqual(self.child.log(), '')
 
-    def test_content_of_several_tasks_is_not_mixed(self):
+    def test_body_messages_of_several_tasks_are_not_interleaved(self):
         response = self.link.get('/together')
         content = response.content
         parts = [content[offset:offset + 300000] for offset in range(0, len(content), 300000)]
         self.assertEqual(sorted(parts), [letter * 300000 for letter in (b'a', b'b', b'c', b'd')])
         self.assertEqual(response.last.kind, END)
 
-    def test_a_receive_that_waits_ends_with_the_response(self):
+    def test_a_pending_receive_ends_with_the_response(self):
         number = self.link.start('/watches')
-        self.assertEqual(self.link.frame_of(number).kind, HEAD)
-        self.assertEqual(self.link.frame_of(number).content, b'begun')
-        self.idle(number)
+        self.assertEqual(self.link.read_frame_of(number).kind, HEAD)
+        self.assertEqual(self.link.read_frame_of(number).content, b'begun')
+        self.assert_no_frame(number)
         self.link.get('/set')
         self.assertEqual(self.link.finish(number).kinds, [END])
         self.assertEqual(self.seen(), [['http.request', 'http.disconnect']])
 
-    def test_a_receive_that_waits_ends_with_the_head_of_a_file(self):
+    def test_a_pending_receive_ends_with_the_head_of_a_file(self):
         number = self.link.start('/file_for_head', 'HEAD')
         response = self.link.finish(number)
         self.assertEqual((response.kinds, response.content), ([RESPONSE], b''))
         self.assertGreater(int(response.field('content-length')), 1000)
         self.assertEqual(self.seen(), [['http.request', 'http.disconnect']])
 
-    def test_a_response_to_a_client_that_has_left_is_no_error(self):
+    def test_a_response_to_a_disconnected_client_is_no_error(self):
         for method in ('GET', 'HEAD'):
             number = self.link.start('/late_response', method)
             self.link.send(GONE, number)
-            self.idle(number)
+            self.assert_no_frame(number)
             self.link.get('/set')
             self.assertEqual(self.link.finish(number).kinds, [END])
             self.assertEqual(self.seen(), ['no error'])
@@ -294,19 +296,19 @@ class AsgiFlow(unittest.TestCase):
         for number in numbers:
             self.assertEqual(self.link.finish(number).content, b'hello')
 
-    def test_nothing_is_taken_back(self):
+    def test_no_request_is_given_back(self):
         number = self.link.start('/waits')
         self.link.send(TAKE_BACK, 0, struct.pack('<2I', number, 99))
-        self.assertEqual(self.link.frame_of(0), (GIVEN_BACK, 0, b''))
+        self.assertEqual(self.link.read_frame_of(0), (GIVEN_BACK, 0, b''))
         self.link.get('/set')
         self.assertEqual(self.link.finish(number).content, b'hello')
 
-    def test_the_end_of_a_connection_is_that_of_its_requests(self):
+    def test_the_end_of_a_connection_disconnects_its_requests(self):
         other = self.child.connect()
         upload = other.start('/upload_of_the_gone', 'POST', content=None)
-        other.frame_of(upload)
+        other.read_frame_of(upload)
         stream = other.start('/endless')
-        other.frame_of(stream)
+        other.read_frame_of(stream)
         other.close()
         events = []
         end = time.monotonic() + TIMEOUT_SECONDS
@@ -314,14 +316,14 @@ class AsgiFlow(unittest.TestCase):
             events += self.seen()
         self.assertEqual(sorted(events), ['ClientDisconnected', 'http.disconnect'])
 
-    def test_a_batch_in_single_bytes(self):
+    def test_a_batch_that_arrives_byte_by_byte(self):
         content = marshal.dumps([(7, scope(path='/hello'), b'')], 2)
         data = struct.pack('<III', REQUESTS, 0, len(content)) + content
         for offset in range(len(data)):
             self.link.socket.sendall(data[offset:offset + 1])
         self.assertEqual(self.link.finish(7).content, b'hello')
 
-    def test_frames_of_requests_that_are_over_are_ignored(self):
+    def test_frames_of_finished_requests_are_ignored(self):
         number = self.link.start('/hello')
         self.link.finish(number)
         for kind in (CONTENT, CONTENT_END, GONE, 7, 8):
@@ -329,7 +331,7 @@ class AsgiFlow(unittest.TestCase):
         self.link.send(ROOM, number, struct.pack('<I', 1000))
         self.assertEqual(self.link.get('/hello').content, b'hello')
 
-    def test_malformed_frames_end_their_connection_and_no_other(self):
+    def test_malformed_frames_end_only_their_connection(self):
         frames = [
             struct.pack('<III', 99, 0, 0), struct.pack('<III', RESPONSE, 0, 0),
             struct.pack('<III', REQUESTS, 0, 0), struct.pack('<III', REQUESTS, 0, 1024 * 1024 + 1),
@@ -339,7 +341,7 @@ class AsgiFlow(unittest.TestCase):
         for value in (7, [7], [(1, 2)], [(1, {}, b'', 4)], None, [(1, {}, b'')]):
             content = marshal.dumps(value, 2)
             frames.append(struct.pack('<III', REQUESTS, 0, len(content)) + content)
-        # A message of a WebSocket for a request of HTTP.
+        # A WebSocket message for an HTTP request.
         content = marshal.dumps([(1, scope(path='/waits'), b'')], 2)
         data = struct.pack('<III', REQUESTS, 0, len(content)) + content
         frames.append(data + struct.pack('<III', 7, 1, 1) + b'\0')
@@ -348,15 +350,15 @@ class AsgiFlow(unittest.TestCase):
                 other = self.child.connect()
                 other.socket.sendall(data)
                 with self.assertRaises((EOFError, ConnectionError)):
-                    other.frame()
+                    other.read_frame()
                 self.assertEqual(self.link.get('/hello').content, b'hello')
 
-    # The end
+    # The shutdown
 
-    def test_sigterm_finishes_what_was_started_and_gives_back_what_comes_later(self):
+    def test_sigterm_finishes_started_requests_and_gives_back_later_ones(self):
         waiting = [self.link.start('/waits') for _ in range(3)]
         stream = self.link.start('/endless')
-        self.assertEqual(self.link.frame_of(stream).kind, HEAD)
+        self.assertEqual(self.link.read_frame_of(stream).kind, HEAD)
         path = os.path.join(self.child.folder, 'started')
         self.assertEqual(os.path.getsize(path), 3)
         self.child.stop()
@@ -364,14 +366,14 @@ class AsgiFlow(unittest.TestCase):
         end = time.monotonic() + TIMEOUT_SECONDS
         while late is None and time.monotonic() < end:
             number = self.link.start('/hello')
-            frame = self.link.frame()
+            frame = self.link.read_frame()
             while frame.request == stream:
-                frame = self.link.frame()
+                frame = self.link.read_frame()
             if frame.kind == GIVEN_BACK:
                 late = number
                 self.assertEqual(struct.unpack('<I', frame.content), (number,))
             else:
-                # The signal has not arrived yet.
+                # The process has not received the signal yet.
                 self.assertEqual((frame.kind, frame.request), (RESPONSE, number))
         self.assertIsNotNone(late)
         self.link.send(GONE, stream)

@@ -1,4 +1,4 @@
-"""The process of an ASGI application: loading, lifespan, the loop, signals and forks."""
+"""The process of an ASGI application: loading, lifespan, the event loop, signals and forks."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 events = []
 
 
-def note(event):
+def record(event):
     with open(os.path.join(HERE, 'events'), 'a') as file:
         file.write(event + '\\n')
 
@@ -40,18 +40,18 @@ async def app(scope, receive, send):
         assert message == {'type': 'lifespan.startup'}
         await asyncio.sleep(0)
         scope['state']['shared'] = events
-        note('startup')
+        record('startup')
         await send({'type': 'lifespan.startup.complete'})
         message = await receive()
         assert message == {'type': 'lifespan.shutdown'}
         await asyncio.sleep(0)
-        note('shutdown')
+        record('shutdown')
         await send({'type': 'lifespan.shutdown.complete'})
         return
     if scope['path'] == '/wait':
-        note('wait')
+        record('wait')
         await wait_for('go')
-        note('waited')
+        record('waited')
     scope['state']['own'] = scope['path']
     scope['state']['shared'].append(scope['path'])
     await reply(send, repr(scope['state']).encode())
@@ -63,14 +63,14 @@ import time
 
 
 def block():
-    note('blocks')
+    record('blocks')
     while not os.path.exists(os.path.join(HERE, 'go')):
         time.sleep(0.001)
 
 
 async def app(scope, receive, send):
     if scope['path'] == '/wait':
-        note('waits')
+        record('waits')
         await wait_for('go')
     if scope['path'] == '/block':
         block()
@@ -87,7 +87,7 @@ def wait_until(is_there):
 
 
 class Stacks(unittest.TestCase):
-    """Requests over their time."""
+    """Requests that exceed their time limit: their stack traces are logged."""
 
     def events(self, child):
         path = os.path.join(child.folder, 'events')
@@ -99,7 +99,7 @@ class Stacks(unittest.TestCase):
     def go(self, child):
         open(os.path.join(child.folder, 'go'), 'w').close()
 
-    def test_a_request_that_waits(self):
+    def test_the_stack_of_a_waiting_request_is_logged(self):
         with AsgiChild(BLOCKS) as child:
             link = child.connect()
             number = link.start('/wait')
@@ -111,7 +111,7 @@ class Stacks(unittest.TestCase):
             self.go(child)
             self.assertEqual(link.finish(number).content, b'/wait')
 
-    def test_a_loop_that_is_blocked(self):
+    def test_a_blocked_event_loop_is_reported(self):
         with AsgiChild(BLOCKS) as child:
             link = child.connect()
             other = child.connect()
@@ -132,11 +132,12 @@ class Stacks(unittest.TestCase):
             for a_number in number, more:
                 self.assertEqual(link.finish(a_number).status, '200')
             self.assertEqual(other.finish(waits).content, b'/wait')
-            # The loop has now read the requests of the watchdog, and responds to them only once.
+            # The event loop has now read the STACK frames. It does not log another stack trace,
+            # because the watchdog has already logged one.
             self.assertEqual(child.log().count('the request is over its time'), 2)
 
-    def test_a_loop_that_is_blocked_again(self):
-        """The watch has waited meanwhile, because there was no request."""
+    def test_an_event_loop_that_is_blocked_again_is_reported(self):
+        """The watchdog sleeps between the two requests, because there is no request then."""
         with AsgiChild(BLOCKS) as child:
             link = child.connect()
             for count in range(1, 3):
@@ -158,10 +159,10 @@ class Process(unittest.TestCase):
         return child
 
     def end(self, child):
-        """Stops a process, which ends once its connections are closed."""
+        """Stops a process, and closes its connections so that it exits."""
         child.stop()
         for link in child.links:
-            self.assertRaises(EOFError, link.frame)
+            self.assertRaises(EOFError, link.read_frame)
             link.close()
         self.assertEqual(child.wait(), 0)
 
@@ -180,7 +181,7 @@ class Process(unittest.TestCase):
         self.assertEqual(child.wait(), 1)
         for text in texts:
             self.assertIn(text, child.log())
-        # No worker was notified that it is ready.
+        # The process has not accepted a connection, so no worker got READY.
         with socket.socket(socket.AF_UNIX) as stream:
             stream.settimeout(TIMEOUT_SECONDS)
             self.assertRaises(OSError, stream.connect, child.address)
@@ -194,16 +195,17 @@ class Process(unittest.TestCase):
         number = link.start('/wait')
         self.wait_for_event(child, 'wait')
         child.stop()
-        # A request that arrives after the process knows is not started: another process gets it.
+        # A request that arrives after the signal is given back, so that the server can send it to
+        # another process.
         while True:
             late = link.start('/late')
-            frame = link.frame()
+            frame = link.read_frame()
             if frame.kind == GIVEN_BACK:
                 break
         self.assertEqual(struct.unpack('<I', frame.content), (late,))
         open(self.path(child, 'go'), 'w').close()
         self.assertIn(b'/wait', link.finish(number).content)
-        self.assertRaises(EOFError, link.frame)
+        self.assertRaises(EOFError, link.read_frame)
         link.close()
         self.assertEqual(child.wait(), 0)
         self.assertEqual(self.events(child), ['startup', 'wait', 'waited', 'shutdown'])
@@ -311,7 +313,7 @@ def make():
 ''', '--factory', application='app:make')
         self.assertEqual(child.connect().get('/').content, b'made')
 
-    def test_kinds_of_applications(self):
+    def test_callables_of_several_kinds_are_applications(self):
         source = HELPERS + '''
 import functools
 
@@ -325,7 +327,7 @@ class Instance:
 
 
 class Awaited:
-    """A class of ASGI 3: its instances are awaited."""
+    """An ASGI 3 application that is a class with awaitable instances."""
 
     def __init__(self, scope, receive, send):
         self.send = send
@@ -335,7 +337,7 @@ class Awaited:
 
 
 class Old:
-    """A class of ASGI 2."""
+    """An ASGI 2 application that is a class."""
 
     def __init__(self, scope):
         self.scope = scope
@@ -379,7 +381,7 @@ partial = functools.partial(with_more, b'partial')
         for link, number in zip(links, numbers):
             self.assertEqual(link.finish(number).status, '200')
 
-    def test_what_is_sent_at_the_end_arrives(self):
+    def test_responses_that_are_sent_during_the_shutdown_arrive(self):
         child = self.child(HELPERS + '''
 async def app(scope, receive, send):
     assert scope['type'] == 'http'
@@ -393,18 +395,18 @@ async def app(scope, receive, send):
         open(self.path(child, 'go'), 'w').close()
         for number in numbers:
             self.assertEqual(len(link.finish(number).content), 250000)
-        self.assertRaises(EOFError, link.frame)
+        self.assertRaises(EOFError, link.read_frame)
         link.close()
         self.assertEqual(child.wait(), 0)
 
-    def test_tasks_that_are_left_are_cancelled(self):
+    def test_remaining_tasks_are_cancelled(self):
         child = self.child(HELPERS + '''
 async def left():
     try:
-        note('begun')
+        record('begun')
         await asyncio.sleep(1000)
     except asyncio.CancelledError:
-        note('cancelled')
+        record('cancelled')
         raise
 
 
@@ -429,7 +431,7 @@ async def app(scope, receive, send):
 ''')
         self.assertEqual(child.connect().get('/').content, b"''")
 
-    def test_a_forked_process_is_no_reader_and_sends_nothing(self):
+    def test_a_forked_process_neither_reads_nor_sends_frames(self):
         child = self.child(HELPERS + '''
 import sys
 
@@ -450,12 +452,12 @@ async def app(scope, receive, send):
         self.assertEqual(link.get('/').content, b'0')
         self.end(child)
 
-    def test_a_signal_that_comes_before_a_forked_process_has_begun_ends_it(self):
+    def test_a_signal_during_a_fork_ends_the_forked_process(self):
         child = self.child(HELPERS + '''
 import signal
 
 forks = []
-# It is registered before the hook of the server, so a forked process calls it first.
+# This hook is registered before that of the server, so a forked process calls it first.
 os.register_at_fork(after_in_child=lambda: forks and os.kill(os.getpid(), signal.SIGTERM))
 
 
@@ -471,7 +473,7 @@ async def app(scope, receive, send):
         self.assertEqual(link.get('/').content, b'%d' % signal.SIGTERM)
         self.end(child)
 
-    def test_the_process_lives_after_failures(self):
+    def test_the_process_continues_after_failures(self):
         child = self.child('async def app(scope, receive, send): raise ValueError("no luck")\n')
         link = child.connect()
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""ASGI over WebSocket: the handshake, messages, both closes, and forbidden messages."""
+"""ASGI over WebSocket: the handshake, messages, closing from both sides, and invalid messages."""
 
 import ast
 import json
@@ -7,7 +7,8 @@ import unittest
 
 from asgi_peer import AsgiChild
 from peer import (
-    ABORT, CLOSED, END, FAILED, GONE, HEAD, MESSAGE, PIECE, RESPONSE, SENT_MESSAGE, WANT)
+    ABORT, CLOSED, END, FAILED, GONE, HEAD, MESSAGE, RESPONSE, RESPONSE_CONTENT, RESPONSE_MESSAGE,
+    WANT)
 
 APPLICATION = '''
 import asyncio
@@ -16,7 +17,7 @@ seen = []
 
 
 async def messages(scope, receive, send):
-    """Sends the messages that the query string contains, and notes what is received then."""
+    """Sends the messages in the query string, and records two events that it then receives."""
     for message in eval(scope['query_string']):
         await send(message)
     seen.append(await receive())
@@ -24,7 +25,7 @@ async def messages(scope, receive, send):
 
 
 async def catch(scope, receive, send):
-    """Sends messages of which the last one must raise, and notes how."""
+    """Sends messages, and records the exception that sending the last one raises."""
     *messages, last = eval(scope['query_string'])
     for message in messages:
         await send(message)
@@ -56,7 +57,7 @@ async def collect(scope, receive, send):
 
 
 async def slow(scope, receive, send):
-    """Receives a message each time that the request /next comes."""
+    """Receives one message for each request of /next."""
     global semaphore
     semaphore = asyncio.Semaphore(0)
     await send({'type': 'websocket.accept'})
@@ -151,7 +152,7 @@ class WebSockets(unittest.TestCase):
         return self.link.open(path, query_string=ascii(messages).encode(), **more)
 
     def caught(self, *messages):
-        """Returns the exception of the last message. The messages before it are sent."""
+        """Lets the application send messages; returns the exception that the last one causes."""
         socket = self.open('/catch', *messages)
         self.link.finish(socket.number)
         error, = self.seen()
@@ -159,13 +160,13 @@ class WebSockets(unittest.TestCase):
 
     def test_messages_are_echoed(self):
         socket = self.link.open('/echo')
-        self.assertEqual(socket.accepted(), ['101 Switching Protocols', ''])
+        self.assertEqual(socket.read_accept(), ['101 Switching Protocols', ''])
         for message in ('', 'a', '\xe9\u20ac\U0001f600', b'', b'\0\xff', 'x' * 70000,
                         b'y' * 1000000):
             socket.send(message)
-            self.assertEqual(socket.message(), message)
+            self.assertEqual(socket.read_message(), message)
         socket.close(4321, 'over')
-        self.assertEqual(socket.frame().kind, END)
+        self.assertEqual(socket.read_frame().kind, END)
         closed = {'type': 'websocket.disconnect', 'code': 4321, 'reason': 'over'}
         self.assertEqual(self.seen(), [{'type': 'websocket.connect'}, closed, closed])
 
@@ -177,9 +178,9 @@ class WebSockets(unittest.TestCase):
                 ({'headers': [(b'connection', b'x'), (b'Upgrade', b'y')]}, [])):
             with self.subTest(more):
                 socket = self.open('/messages', dict(ACCEPTED, **more))
-                self.assertEqual(socket.accepted(), ['101 Switching Protocols'] + lines + [''])
+                self.assertEqual(socket.read_accept(), ['101 Switching Protocols'] + lines + [''])
 
-    def test_wrong_heads(self):
+    def test_invalid_accept_messages(self):
         for more, error in (
                 ({'subprotocol': 'a\nb'}, 'ValueError'), ({'subprotocol': 7}, 'ValueError'),
                 ({'subprotocol': 'a, b'}, 'ValueError'),
@@ -198,7 +199,7 @@ class WebSockets(unittest.TestCase):
         self.assertEqual([one['type'] for one in self.seen()],
                          ['websocket.connect', 'websocket.disconnect'])
 
-    def test_a_response_in_place_of_the_websocket(self):
+    def test_a_websocket_is_rejected_with_a_response(self):
         socket = self.open('/messages', DENIED, denial(b'no'))
         response = self.link.finish(socket.number)
         self.assertEqual((response.kinds, response.status), ([RESPONSE], '401'))
@@ -206,10 +207,10 @@ class WebSockets(unittest.TestCase):
         self.seen()
         socket = self.open('/messages', DENIED, denial(b'n', more_body=True), denial(b'o'))
         response = self.link.finish(socket.number)
-        self.assertEqual(response.kinds, [HEAD, PIECE, PIECE, END])
+        self.assertEqual(response.kinds, [HEAD, RESPONSE_CONTENT, RESPONSE_CONTENT, END])
         self.assertEqual((response.status, response.content), ('401', b'no'))
 
-    def test_a_response_that_is_not_whole(self):
+    def test_an_incomplete_rejecting_response(self):
         socket = self.open('/catch', DENIED, text('a'))
         self.assertEqual(self.link.finish(socket.number).kinds, [FAILED])
         socket = self.open('/catch', DENIED, denial(b'n', more_body=True), ACCEPTED)
@@ -220,15 +221,15 @@ class WebSockets(unittest.TestCase):
                                ({'reason': None}, (1000, '')), ({'code': None}, (1000, ''))):
             with self.subTest(more):
                 socket = self.open('/messages', ACCEPTED, text('last'), closing(**more))
-                socket.accepted()
-                self.assertEqual(socket.message(), 'last')
-                self.assertEqual(socket.closed(), expected)
-                self.assertEqual(socket.frame().kind, END)
+                socket.read_accept()
+                self.assertEqual(socket.read_message(), 'last')
+                self.assertEqual(socket.read_close(), expected)
+                self.assertEqual(socket.read_frame().kind, END)
                 received = self.seen()[1]
                 self.assertEqual((received['type'], received['code']),
                                  ('websocket.disconnect', expected[0]))
 
-    def test_wrong_closes(self):
+    def test_invalid_close_messages(self):
         for more in ({'code': 999}, {'code': 5000}, {'code': 1005}, {'code': 1006}, {'code': 1015},
                      {'code': '1000'}, {'reason': 'x' * 124}, {'reason': '\u20ac' * 42}):
             with self.subTest(more):
@@ -250,12 +251,12 @@ class WebSockets(unittest.TestCase):
                 error = self.caught(ACCEPTED, dict(message, type='websocket.send'))
                 self.assertIn('TypeError: ', error)
 
-    def test_bytes_that_are_none_leave_the_text(self):
+    def test_text_is_sent_if_bytes_is_none(self):
         socket = self.open('/messages', ACCEPTED, dict(text('a'), bytes=None))
-        socket.accepted()
-        self.assertEqual(socket.message(), 'a')
+        socket.read_accept()
+        self.assertEqual(socket.read_message(), 'a')
 
-    def test_the_end_of_the_application(self):
+    def test_an_application_that_returns_or_raises(self):
         for path, kinds, logged in (
                 ('returns', [FAILED], 'neither accepted nor closed'),
                 ('accepts_and_returns', [END], ''), ('raises', [FAILED], 'ValueError: before'),
@@ -267,15 +268,15 @@ class WebSockets(unittest.TestCase):
                 self.assertIn(logged, self.child.log())
         self.assertEqual(self.child.log().count('WebSocket /raises: '), 1)
 
-    def test_a_client_that_leaves(self):
+    def test_a_client_that_disconnects(self):
         for kind, content, expected in (
                 (GONE, b'', (1006, '')), (CLOSED, struct.pack('<H', 1005), (1005, '')),
                 (CLOSED, struct.pack('<H', 1001) + 'caf\xe9'.encode(), (1001, 'caf\xe9'))):
             with self.subTest(expected):
                 socket = self.link.open('/send_to_the_gone')
-                socket.accepted()
+                socket.read_accept()
                 self.link.send(kind, socket.number, content)
-                self.assertEqual(socket.frame().kind, END)
+                self.assertEqual(socket.read_frame().kind, END)
                 (message, error), = self.seen()
                 self.assertEqual((message['code'], message['reason']), expected)
                 self.assertEqual(error, 'ClientDisconnected')
@@ -283,7 +284,7 @@ class WebSockets(unittest.TestCase):
 
     def test_messages_before_a_close_are_received_first(self):
         socket = self.link.open('/collect')
-        socket.accepted()
+        socket.read_accept()
         for number in range(5):
             socket.send(str(number))
         socket.close()
@@ -291,58 +292,59 @@ class WebSockets(unittest.TestCase):
         self.assertEqual(self.seen(), ['websocket.connect', '0', '1', '2', '3', '4',
                                        'websocket.disconnect'])
 
-    def test_a_slow_application_stops_the_client(self):
+    def test_a_slow_application_causes_backpressure(self):
         socket = self.link.open('/slow')
-        socket.accepted()
+        socket.read_accept()
         piece = b'\x01' + b'x' * 9999
         sent = 0
         for _ in range(6):
             socket.send_piece(piece[1:], 1)
             sent += len(piece)
-        self.assertEqual(socket.wanted, 65536 - sent)
-        # As the application has received none of them, it requests nothing more.
+        self.assertEqual(socket.receive_window, 65536 - sent)
+        # The application has received none of these messages, so the process does not enlarge the
+        # window.
         self.assertEqual(self.seen(), [])
-        self.assertFalse([one for one in self.link.others if one.request == socket.number])
+        self.assertFalse([one for one in self.link.other_frames if one.request == socket.number])
         for _ in range(4):
             self.link.get('/next')
-        frame = self.link.frame_of(socket.number)
+        frame = self.link.read_frame_of(socket.number)
         self.assertEqual((frame.kind, struct.unpack('<I', frame.content)), (WANT, (40000,)))
 
-    def test_a_message_larger_than_what_may_wait(self):
+    def test_a_message_larger_than_the_receive_window(self):
         socket = self.link.open('/slow')
-        socket.accepted()
+        socket.read_accept()
         socket.send(b'y' * 1000000)
         self.link.get('/next')
         self.assertEqual(self.seen(), [1000000])
 
-    def test_a_slow_client_stops_the_application(self):
+    def test_a_slow_client_causes_backpressure(self):
         socket = self.link.open('/endless')
-        socket.accepted()
+        socket.read_accept()
         sent = 0
         while sent < 256 * 1024:
-            frame = socket.frame()
-            self.assertEqual(frame.kind, SENT_MESSAGE)
+            frame = socket.read_frame()
+            self.assertEqual(frame.kind, RESPONSE_MESSAGE)
             self.assertLessEqual(len(frame.content), 65536)
             sent += len(frame.content)
         self.assertEqual(sent, 256 * 1024)
         self.assertEqual(self.seen(), [])
         self.link.send_room(socket.number, 100)
-        self.assertEqual(len(socket.frame().content), 100)
+        self.assertEqual(len(socket.read_frame().content), 100)
         self.link.send(GONE, socket.number)
-        self.assertEqual(socket.frame().kind, END)
+        self.assertEqual(socket.read_frame().kind, END)
         self.assertEqual(self.seen(), ['ClientDisconnected'])
         self.assertEqual(self.child.log(), '')
 
-    def test_frames_that_are_wrong_end_the_connection(self):
+    def test_malformed_frames_end_the_connection(self):
         for kind, content in ((MESSAGE, b''), (MESSAGE, b'\0' * 65537), (CLOSED, b'a')):
             with self.subTest(kind):
                 link = self.child.connect()
                 socket = link.open('/echo')
-                socket.accepted()
+                socket.read_accept()
                 link.send(kind, socket.number, content)
                 with self.assertRaises((EOFError, ConnectionError)):
                     while True:
-                        link.frame()
+                        link.read_frame()
         self.assertEqual(json.loads(self.link.ready.content)['interface'], 'asgi')
         self.assertEqual(self.link.get('/seen').status, '200')
 

@@ -1,4 +1,4 @@
-"""Request content: wsgi.input, whole and streamed."""
+"""Request bodies of WSGI (`wsgi.input`), which arrive with the request or piece by piece."""
 
 import hashlib
 import struct
@@ -92,7 +92,7 @@ class Content(unittest.TestCase):
     def tearDownClass(cls):
         cls.child.__exit__()
 
-    def test_all_ways_to_read(self):
+    def test_all_methods_of_wsgi_input(self):
         content = b'first\n\nthird line\nlast'
         cases = {
             'source.read()': content, 'source.read(-1)': content, 'source.read(None)': content,
@@ -112,35 +112,35 @@ class Content(unittest.TestCase):
                     response = self.link.get('/read', 'POST', QUERY_STRING=query, **{how: content})
                     self.assertEqual(eval(response.content), expected)
 
-    def test_content_that_is_not_read_is_not_wanted(self):
+    def test_a_body_that_is_not_read_is_not_requested(self):
         response = self.link.get('/unread', 'POST', streamed=b'never')
         self.assertEqual(response.kinds, [RESPONSE])
         response = self.link.get('/read', 'POST', streamed=b'never', QUERY_STRING='source.read(0)')
         self.assertEqual(response.kinds, [RESPONSE])
 
-    def test_content_that_came_with_the_request_is_not_wanted(self):
+    def test_a_body_that_came_with_the_request_is_not_requested(self):
         response = self.link.get('/read', 'POST', content=b'abc', QUERY_STRING='source.read()')
         self.assertEqual(response.kinds, [RESPONSE])
         self.assertEqual(response.content, b"b'abc'")
 
-    def test_empty_content(self):
+    def test_empty_bodies(self):
         for how in ('content', 'streamed'):
             response = self.link.get('/read', QUERY_STRING='(source.read(), source.readline(), '
                                      'list(source), source.read(3))', **{how: b''})
             self.assertEqual(eval(response.content), (b'', b'', [], b''))
 
-    def test_a_large_upload_is_asked_for_in_parts(self):
+    def test_a_large_body_is_requested_in_parts(self):
         content = bytes(range(251)) * 40000
         number = self.link.start('/digest', 'POST', None)
         outstanding, offset = 0, 0
         while True:
-            frame = self.link.frame_of(number)
+            frame = self.link.read_frame_of(number)
             if frame.kind == RESPONSE:
                 break
             self.assertEqual(frame.kind, WANT)
             outstanding += struct.unpack('<I', frame.content)[0]
             self.assertLessEqual(outstanding, 64 * 1024)
-            # In uneven pieces, as a network delivers them.
+            # The pieces have odd sizes, like those that a network delivers.
             while outstanding and offset < len(content):
                 size = min(outstanding, 7001, len(content) - offset)
                 self.link.send(CONTENT, number, content[offset:offset + size])
@@ -156,18 +156,18 @@ class Content(unittest.TestCase):
         self.assertEqual(response.last.kind, END)
         self.assertEqual(response.content, content)
 
-    def test_requests_that_follow_are_kept_while_content_is_awaited(self):
+    def test_requests_that_arrive_while_a_body_is_awaited_are_run_later(self):
         first, second = self.link.batch({'PATH_INFO': '/digest', 'content': None},
                                         {'PATH_INFO': '/unread'})
-        self.assertEqual(self.link.frame_of(first).kind, WANT)
+        self.assertEqual(self.link.read_frame_of(first).kind, WANT)
         third = self.link.start('/unread')
         self.link.send(CONTENT_END, first)
         for number in (first, second, third):
             self.assertEqual(self.link.finish(number).kinds, [RESPONSE])
 
-    def test_a_client_that_leaves_while_its_content_is_read(self):
+    def test_a_client_that_disconnects_while_its_body_is_read(self):
         number = self.link.start('/caught', 'POST', None)
-        self.assertEqual(self.link.frame_of(number).kind, WANT)
+        self.assertEqual(self.link.read_frame_of(number).kind, WANT)
         self.link.send(CONTENT, number, b'abc')
         self.link.send(GONE, number)
         self.assertEqual(self.link.finish(number).kinds, [END])
@@ -176,33 +176,33 @@ class Content(unittest.TestCase):
                          'was read')
         self.assertNotIn('/caught: the application has failed', self.child.log())
 
-    def test_another_thread_of_the_application_reads(self):
+    def test_a_thread_of_the_application_reads_the_body(self):
         response = self.link.get('/other_thread', 'POST', streamed=b'x' * 200000)
         self.assertEqual(response.content, b'x' * 200000)
 
-    def test_content_after_the_request_is_over(self):
+    def test_reading_the_body_of_a_finished_request(self):
         self.link.get('/kept', 'POST', None, streamed=b'never')
         self.assertEqual(self.link.get('/kept_read').content,
                          b'the request is over: its content cannot be read')
 
-    def test_more_content_than_was_wanted_ends_the_connection(self):
+    def test_exceeding_the_receive_window_ends_the_connection(self):
         for late, content in ((0, b'x' * 65537), (1, b'x')):
             with self.subTest(late), Child(APPLICATION) as child:
                 link = child.connect()
                 caught = {'PATH_INFO': '/caught', 'content': None}
                 numbers = link.batch(caught, caught)
-                link.frame_of(numbers[0])
-                # The second request is not started, so it has requested nothing.
+                link.read_frame_of(numbers[0])
+                # The second request is not started, so its receive window is empty.
                 link.send(CONTENT, numbers[late], content)
                 with self.assertRaises((EOFError, ConnectionError)):
-                    link.frame()
+                    link.read_frame()
                 self.assertEqual(child.connect().get('/unread').content, b'unread')
                 self.assertIn('more content than was wanted', child.log())
 
-    def test_what_was_read_before_the_end_of_the_connection_does_not_matter(self):
+    def test_a_connection_that_ends_while_a_body_is_read(self):
         link = self.child.connect()
         number = link.start('/caught', 'POST', None)
-        link.frame_of(number)
+        link.read_frame_of(number)
         link.close()
         self.assertEqual(self.link.get('/unread').content, b'unread')
 

@@ -1,4 +1,4 @@
-"""Scripts that were written for fapws: how they are found, their requests and responses."""
+"""Scripts that were written for fapws: how they are loaded, and their requests and responses."""
 
 import os
 import re
@@ -145,18 +145,18 @@ SITE_FILES = {
 
 
 class LinkWithoutFiles(Link):
-    """A connection whose server sends no files itself: their content comes in pieces."""
+    """A connection without a channel for file descriptors, so the process reads files itself."""
 
-    def frame(self):
-        frame = Link.frame(self)
+    def read_frame(self):
+        frame = Link.read_frame(self)
         while frame.kind == WANT_CHANNEL:
             self.send(FILES)
-            frame = Link.frame(self)
+            frame = Link.read_frame(self)
         return frame
 
 
 class ChildWithoutFiles(Child):
-    def link(self, address):
+    def make_link(self, address):
         return LinkWithoutFiles(address)
 
 
@@ -252,7 +252,7 @@ class Requests(unittest.TestCase):
         self.assertNotEqual(response.last.kind, FAILED)
         self.assertIn(b'ValueError: late', response.last.content)
 
-    def test_content_of_requests(self):
+    def test_request_bodies(self):
         form = 'application/x-www-form-urlencoded'
         content = b'a=1&a=%C3%A4&b=+'
         response = self.get('/post', method='POST', content=content, CONTENT_TYPE=form,
@@ -334,7 +334,7 @@ class Requests(unittest.TestCase):
                 self.assertEqual(response.content, b'x' if expected == 200 else b'')
                 self.assertEqual(response.field('ETag'), tag)
 
-    def test_files_that_are_none(self):
+    def test_paths_that_name_no_file(self):
         for path in ('/static/', '/static/sub', '/static/absent', '/static/../run.py',
                      '/static/sub/../../run.py', '/static/a\0b', '/iconx',
                      '/anywhere//etc/passwd', '/static/\xff'):
@@ -343,7 +343,7 @@ class Requests(unittest.TestCase):
 
 
 class Scripts(unittest.TestCase):
-    """A script is found and executed."""
+    """Tests of how a script is loaded and executed."""
 
     BEGIN = 'import fapws._evwsgi as evwsgi\nfrom fapws import base\n'
     HELLO = '''
@@ -367,7 +367,7 @@ evwsgi.wsgi_cb(('/', hello))
             self.assertEqual(child.wait(), 1)
             return child.log()
 
-    def test_what_follows_run_is_executed_at_the_end(self):
+    def test_statements_after_run_are_executed_at_the_end(self):
         text = self.BEGIN + self.HELLO + self.START + 'evwsgi.run()\nprint("closed")\n'
         for interface in ('auto', 'wsgi'):
             with self.start(text, interface=interface) as child:
@@ -388,7 +388,7 @@ evwsgi.wsgi_cb(('/', hello))
                 self.assertIn(expected, child.log())
                 self.assertEqual(child.log() == '', expected == '')
 
-    def test_a_script_in_parts(self):
+    def test_a_script_in_two_files(self):
         own = 'def serve(hello):' + self.START.replace('\n', '\n    ') + 'evwsgi.run()\n'
         files = {'server.py': self.BEGIN + own}
         text = 'from server import serve\n' + self.HELLO + 'serve(hello)\n'
@@ -404,15 +404,15 @@ evwsgi.wsgi_cb(('/', hello))
         with self.start(self.BEGIN + self.HELLO + self.START + 'evwsgi.run()\n', 'run') as child:
             self.assertEqual(child.connect().get().content, b'run')
 
-    def test_a_callable_that_is_named_is_served_by_itself(self):
+    def test_a_named_callable_is_served_without_fapws(self):
         text = self.BEGIN + self.HELLO + 'if __name__ == "__main__":\n    evwsgi.run()\n'
         text = text.replace('__name__]', '__name__.encode()]')
         with self.start(text, 'run.py:hello') as child:
             self.assertEqual(child.connect().get().content, b'run')
 
-    def test_only_an_import_of_fapws_makes_a_script(self):
+    def test_a_file_without_an_import_of_fapws_is_an_ordinary_module(self):
         text = '''
-# Not with fapws.
+# A file that mentions fapws without importing it.
 import os
 def app(environ, start_response):
     start_response('200 OK', [])
@@ -423,7 +423,7 @@ if __name__ == '__main__':
         with self.start(text) as child:
             self.assertEqual(child.connect().get().content, b'fapwsrun')
 
-    def test_one_thread(self):
+    def test_an_application_of_fapws_has_one_thread(self):
         text = self.BEGIN + '''
 def hello(environ, start_response):
     return [repr((environ['wsgi.multithread'], environ['wsgi.multiprocess']))]
@@ -432,7 +432,7 @@ def hello(environ, start_response):
             self.assertEqual(child.connect().get().content, b'(False, True)')
             self.assertIn('one thread in each process', child.log())
 
-    def test_mistakes_are_named(self):
+    def test_mistakes_of_the_script_are_reported(self):
         begin = self.BEGIN + self.HELLO
         for text, expected in (
                 (begin + self.START, 'does not call evwsgi.run()'),
@@ -451,7 +451,7 @@ def hello(environ, start_response):
         log = self.failure(begin + self.START + 'evwsgi.run()\n', interface='asgi')
         self.assertIn('is one of WSGI', log)
 
-    def test_a_base_module_of_the_application(self):
+    def test_an_application_with_its_own_base_module(self):
         own = '''
 from fapws.base import *
 from fapws import config
@@ -510,7 +510,7 @@ evwsgi.run()
             self.assertEqual(link.get('/hello').content, b'__main__')
             self.assertEqual(link.get('/other').content, b'|/other')
 
-    def test_functions_that_are_left(self):
+    def test_the_other_functions(self):
         text = self.BEGIN + '''
 def hello(environ, start_response):
     return [repr((evwsgi.parse_query('a=1&b=%20+&a'), evwsgi.rfc1123_date(784111777.5),

@@ -1,4 +1,4 @@
-"""Timers and deferred calls of scripts that were written for fapws, in one process and several."""
+"""Timers and deferred calls of scripts that were written for fapws, with one process or more."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ import os, sys, threading, time
 HERE = os.path.dirname(os.path.abspath(__file__)) + '/'
 
 
-def note(text):
+def record(text):
     file = os.open(HERE + 'notes', os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     os.write(file, ('%d %s\\n' % (os.getpid(), text)).encode())
     os.close(file)
@@ -29,16 +29,16 @@ def wait_for(name):
 
 
 def job(name):
-    note('begin %s' % name)
+    record('begin %s' % name)
     if os.path.exists(HERE + 'slow'):
         time.sleep(0.003)
-    note('end %s' % name)
+    record('end %s' % name)
 
 
 def waiting_job(name):
-    note('begin %s' % name)
+    record('begin %s' % name)
     wait_for('go')
-    note('end %s' % name)
+    record('end %s' % name)
 
 
 def fails(name):
@@ -61,7 +61,7 @@ def application(environ, start_response):
 
 evwsgi.wsgi_cb(('/', application))
 evwsgi.run()
-note('after run')
+record('after run')
 '''
 
 
@@ -87,10 +87,10 @@ class Jobs(unittest.TestCase):
         return eval(response.content)
 
     def notes(self):
-        """Returns tuples of a process and its words."""
+        """Returns the recorded lines, each as a tuple of a process ID and words."""
         try:
             with open(os.path.join(self.folder, 'notes')) as file:
-                # The last line may not be whole yet.
+                # The last line may be incomplete.
                 lines = [line.split() for line in file.read().split('\n')[:-1]]
         except FileNotFoundError:
             return []
@@ -123,7 +123,7 @@ count = 0
 def three():
     global count
     count += 1
-    note('three %d' % count)
+    record('three %d' % count)
     return count < 3
 evwsgi.add_timer(0.001, three)
 evwsgi.add_timer(0.001, tick)
@@ -133,14 +133,14 @@ evwsgi.add_timer(0.001, tick)
                          ['three 1', 'three 2', 'three 3'])
         self.assertEqual(child.log(), '')
 
-    def test_a_timer_that_fails_is_stopped_and_others_go_on(self):
+    def test_a_timer_that_fails_is_stopped_and_others_continue(self):
         child = self.start('''
 def broken():
-    note('broken')
+    record('broken')
     raise ValueError('of a timer')
 evwsgi.add_timer(0.001, broken)
 evwsgi.add_timer(0.001, tick)
-evwsgi.add_timer(0, lambda: note('once'))
+evwsgi.add_timer(0, lambda: record('once'))
 ''')
         self.wait_until(lambda notes: len(notes) > 30)
         self.assertEqual(self.words().count('broken'), 1)
@@ -165,14 +165,14 @@ evwsgi.add_timer(0, lambda: note('once'))
     def test_timers_have_a_limit_and_may_be_added_later(self):
         child = self.start()
         for number in range(1, 11):
-            action = 'evwsgi.add_timer(0.001, lambda: bool(note("timer %d")))' % number
+            action = 'evwsgi.add_timer(0.001, lambda: bool(record("timer %d")))' % number
             self.assertEqual(self.do(child, action), number)
-        self.assertEqual(self.do(child, 'evwsgi.add_timer(0.001, lambda: note("late"))'), 10)
+        self.assertEqual(self.do(child, 'evwsgi.add_timer(0.001, lambda: record("late"))'), 10)
         self.wait_until(lambda notes: len(notes) == 10)
         self.assertEqual(sorted(self.words()), sorted('timer %d' % one for one in range(1, 11)))
         self.assertIn('Limit of maximum 10 timers', child.output())
 
-    def test_deferred_calls_come_in_order_and_combined_ones_once(self):
+    def test_deferred_calls_are_made_in_order_and_combined_ones_once(self):
         child = self.start()
         action = '[evwsgi.defer(job, name, name == "b") for name in "abaab"], ' \
                  'evwsgi.defer_queue_size()'
@@ -188,7 +188,7 @@ evwsgi.add_timer(0, lambda: note('once'))
         self.do(child, '[evwsgi.defer(job, name, False) for name in "abc"]')
         self.wait_until(lambda notes: len([one for one in notes if one[2] in 'abc']) == 6)
 
-    def test_a_deferred_call_that_fails_is_over(self):
+    def test_a_deferred_call_that_fails_is_not_repeated(self):
         child = self.start()
         self.do(child, 'evwsgi.defer(fails, "of a call", False), evwsgi.defer(job, "a", False)')
         self.wait_until(lambda notes: len(notes) == 2)
@@ -202,43 +202,43 @@ evwsgi.add_timer(0, lambda: note('once'))
                        ').start()')
         self.wait_until(lambda notes: len(notes) == 2)
 
-    def test_requests_come_before_deferred_calls(self):
+    def test_requests_are_run_before_deferred_calls(self):
         child = self.start()
         link = child.main_link
         requests = ['evwsgi.defer(waiting_job, "a", False), evwsgi.defer(job, "b", False)',
-                    'note("request")', 'note("request")']
+                    'record("request")', 'record("request")']
         for number in link.batch(*[{'QUERY_STRING': action} for action in requests]):
             link.finish(number)
         self.wait_until(lambda notes: notes[-1][1] == 'begin')
-        number = link.start('/', QUERY_STRING='note("request")')
-        # Requests that have arrived during a call come before the next call.
+        number = link.start('/', QUERY_STRING='record("request")')
+        # Requests that have arrived during a deferred call are run before the next deferred call.
         self.touch('go')
         link.finish(number)
         self.wait_until(lambda notes: len(notes) == 7)
         self.assertEqual(self.words(), ['request', 'request', 'begin a', 'end a', 'request',
                                         'begin b', 'end b'])
 
-    def test_a_request_is_given_back_while_a_call_lasts(self):
+    def test_a_request_is_given_back_during_a_deferred_call(self):
         child = self.start()
         link = child.main_link
         self.do(child, 'evwsgi.defer(waiting_job, "a", False)')
         self.wait_until(lambda notes: len(notes) == 1)
         number = link.start('/', QUERY_STRING='0')
         link.send(TAKE_BACK, 0, struct.pack('<I', number))
-        frame = link.frame_of(0)
+        frame = link.read_frame_of(0)
         self.assertEqual((frame.kind, frame.content), (GIVEN_BACK, struct.pack('<I', number)))
         self.touch('go')
 
-    def test_the_queue_is_finished_at_the_end(self):
-        child = self.start('evwsgi.add_timer(0.001, lambda: note("tick"))\n')
+    def test_all_deferred_calls_are_made_before_the_process_ends(self):
+        child = self.start('evwsgi.add_timer(0.001, lambda: record("tick"))\n')
         link = child.main_link
         actions = ['evwsgi.defer(waiting_job, "a", False)'] + ['evwsgi.defer(job, "b", False)'] * 5
         self.do(child, '[%s]' % ', '.join(actions))
         self.wait_until(lambda notes: notes and notes[-1][1] == 'begin')
         child.stop()
-        # Requests go to another process meanwhile.
+        # Requests are given back in the meantime, so that another process runs them.
         number = link.start('/', QUERY_STRING='0')
-        frame = link.frame_of(0)
+        frame = link.read_frame_of(0)
         self.assertEqual((frame.kind, frame.content), (GIVEN_BACK, struct.pack('<I', number)))
         self.touch('go')
         self.assertEqual(child.wait(), 0)
@@ -252,7 +252,7 @@ evwsgi.add_timer(0, lambda: note('once'))
 def forks(name):
     child = os.fork()
     if child:
-        note('status %d' % os.WEXITSTATUS(os.waitpid(child, 0)[1]))
+        record('status %d' % os.WEXITSTATUS(os.waitpid(child, 0)[1]))
     elif name == 'fails':
         raise ValueError('in the fork')
 def forking_timer():
@@ -272,7 +272,7 @@ class SeveralProcesses(Jobs):
     def callers(self, notes):
         return [note[0] for note in notes if note[2:] == ('tick',)]
 
-    def test_one_process_calls_timers_and_another_one_after_it(self):
+    def test_only_one_process_calls_timers_until_it_ends(self):
         self.touch('slow')
         children = [self.start(self.TIMER) for _ in range(3)]
         begin, callers = 0, []
@@ -280,7 +280,7 @@ class SeveralProcesses(Jobs):
             notes = self.wait_until(lambda notes: len(notes) > begin + 20)
             caller = notes[-1][0]
             self.assertIn(caller, [child.process.pid for child in children])
-            # All others have had time to call them, too: they respond.
+            # All processes respond, so the others could have called timers, too.
             for child in children:
                 self.do(child, '0')
             callers.append(caller)
@@ -295,7 +295,7 @@ class SeveralProcesses(Jobs):
             begin = len(self.notes())
         self.assertEqual(len(set(callers)), 3)
 
-    def test_a_reload_calls_no_timer_twice(self):
+    def test_a_reload_does_not_call_timers_in_two_processes(self):
         self.touch('slow')
         child = self.start(self.TIMER)
         for _ in range(5):
@@ -322,7 +322,7 @@ class SeveralProcesses(Jobs):
         os.kill(forked, 0)
         self.touch('go')
 
-    def test_calls_of_several_processes_come_one_at_a_time(self):
+    def test_only_one_of_several_processes_makes_a_call_at_a_time(self):
         self.touch('slow')
         children = [self.start('evwsgi.add_timer(0.02, tick)\n') for _ in range(3)]
         action = '[evwsgi.defer(job, number, False) for number in range(20)]'
@@ -344,7 +344,7 @@ class SeveralProcesses(Jobs):
         for number in range(20):
             self.assertEqual(self.do(second, str(number)), number)
         self.assertEqual(self.words(), ['begin a'])
-        # Its queue is finished once the other call has ended.
+        # The process makes its deferred call once the other process has finished its own.
         second.stop()
         self.touch('go')
         self.assertEqual(second.wait(), 0)

@@ -1,5 +1,5 @@
-"""Files that the server sends from a descriptor: the frames of the process for them, and the files
-that the process reads itself."""
+"""Files as WSGI responses: those that the server sends from a file descriptor, and those that the
+process reads itself."""
 
 import array
 import os
@@ -46,7 +46,7 @@ def make(name):
         file.seek(-100, 2)
         return file
     if name == 'unmounted':
-        # A file of a mount of the kernel, which no list of mounts has.
+        # A file on an internal mount of the kernel, which /proc/self/mountinfo does not list.
         descriptor = os.memfd_create('content')
         os.write(descriptor, CONTENT)
         return open('/proc/self/fd/%d' % descriptor, 'rb')
@@ -83,13 +83,13 @@ def open_channel(child, link, token=TOKEN):
     channel = child.connect()
     channel.send(CHANNEL, 0, token)
     link.send(FILES, 0, token)
-    # It is a channel once this has been read, too.
+    # Once the process has responded, it has also read the frame CHANNEL.
     link.finish(link.start('/closed'))
     return channel
 
 
-def take(channel):
-    """Returns the number that was sent with a descriptor, and the descriptor."""
+def receive_descriptor(channel):
+    """Receives a file descriptor on a channel; returns its request number and the descriptor."""
     data, rights, _, _ = channel.socket.recvmsg(4, socket.CMSG_SPACE(4))
     descriptors = array.array('i')
     for level, kind, content in rights:
@@ -101,12 +101,12 @@ def take(channel):
 
 class FilesTest(unittest.TestCase):
     def sent(self, link, channel, path):
-        """Checks a response whose content is sent from a file, and returns its head and content."""
+        """Returns the head and body of a response that must be sent from a file descriptor."""
         number = link.start(path)
         head, file = link.finish(number).frames
         self.assertEqual((head.kind, file.kind), (HEAD, FILE))
-        its_number, descriptor = take(channel)
-        self.assertEqual(its_number, number)
+        request_number, descriptor = receive_descriptor(channel)
+        self.assertEqual(request_number, number)
         offset, size = struct.unpack('<QQ', file.content)
         with open(descriptor, 'rb') as file:
             return head.content, os.pread(file.fileno(), size, offset)
@@ -124,7 +124,7 @@ class FilesTest(unittest.TestCase):
             closed = link.finish(link.start('/closed')).content
             self.assertEqual(closed, b'open,raw,temporary,position,position')
 
-    def test_other_files_are_read(self):
+    def test_other_files_are_read_by_the_process(self):
         with Child(SOURCE) as child:
             link = child.connect()
             channel = open_channel(child, link)
@@ -136,7 +136,7 @@ class FilesTest(unittest.TestCase):
                 self.assertNotIn(FILE, [frame.kind for frame in response.frames])
             small = link.finish(link.start('/small'))
             self.assertEqual([frame.kind for frame in small.frames], [RESPONSE])
-            # A response from a file that is shorter than announced is incomplete.
+            # If the file is shorter than Content-Length, the response must not end successfully.
             response = link.finish(link.start('/open/1000000'))
             self.assertNotIn(response.frames[-1].kind, (END, FILE, RESPONSE))
             link.finish(link.start('/open', method='HEAD'))
@@ -144,73 +144,73 @@ class FilesTest(unittest.TestCase):
             with self.assertRaises(BlockingIOError):
                 channel.socket.recvmsg(4, socket.CMSG_SPACE(4))
 
-    def test_a_channel_is_asked_for(self):
+    def test_a_channel_is_requested_when_it_is_needed(self):
         for options in [(), ('--threads', '2')]:
             with Child(SOURCE, options=options) as child:
                 link = child.connect()
                 number = link.start('/open')
-                while link.frame().kind != WANT_CHANNEL:
+                while link.read_frame().kind != WANT_CHANNEL:
                     pass
-                # There is no file.
+                # The server opens no channel, so the process reads the file.
                 link.send(FILES)
                 self.assertEqual(link.finish(number).content, CONTENT)
                 number = link.start('/open')
-                while link.frame().kind != WANT_CHANNEL:
+                while link.read_frame().kind != WANT_CHANNEL:
                     pass
                 channel = child.connect()
                 channel.send(CHANNEL, 0, TOKEN)
                 link.send(FILES, 0, TOKEN)
                 self.assertEqual([frame.kind for frame in link.finish(number).frames], [HEAD, FILE])
-                take(channel)
+                receive_descriptor(channel)
                 self.assertEqual(self.sent(link, channel, '/open')[1], CONTENT)
-                # A lost channel is replaced.
+                # The process requests a new channel after it has lost one.
                 channel.close()
                 self.assertEqual(link.finish(link.start('/open')).content, CONTENT)
                 number = link.start('/open')
-                while link.frame().kind != WANT_CHANNEL:
+                while link.read_frame().kind != WANT_CHANNEL:
                     pass
-                # The client disconnects meanwhile.
+                # The client disconnects while the process waits for the channel.
                 link.send(GONE, number)
                 self.assertEqual(link.finish(number).last.kind, END)
 
-    def test_threads_ask_once(self):
+    def test_threads_request_only_one_channel(self):
         with Child(SOURCE, options=('--threads', '4')) as child:
             link = child.connect()
             numbers = link.batch(*[dict(PATH_INFO='/open', REQUEST_METHOD='GET')] * 4)
-            while link.frame().kind != WANT_CHANNEL:
+            while link.read_frame().kind != WANT_CHANNEL:
                 pass
             channel = child.connect()
             channel.send(CHANNEL, 0, TOKEN)
             link.send(FILES, 0, TOKEN)
             kinds = [[frame.kind for frame in link.finish(number).frames] for number in numbers]
             self.assertEqual(kinds, [[HEAD, FILE]] * 4)
-            self.assertEqual({take(channel)[0] for _ in numbers}, set(numbers))
-            self.assertNotIn(WANT_CHANNEL, [frame.kind for frame in link.others])
+            self.assertEqual({receive_descriptor(channel)[0] for _ in numbers}, set(numbers))
+            self.assertNotIn(WANT_CHANNEL, [frame.kind for frame in link.other_frames])
 
-    def test_a_server_that_has_enough_files_says_so(self):
+    def test_the_server_can_close_the_channel(self):
         with Child(SOURCE) as child:
             link = child.connect()
             channel = open_channel(child, link)
             self.assertEqual(self.sent(link, channel, '/open')[1], CONTENT)
             link.send(FILES)
-            # The next file is read, and the channel has ended.
+            # The process reads the next file itself, and has closed the channel.
             self.assertEqual(link.finish(link.start('/open')).content, CONTENT)
             self.assertEqual(channel.socket.recv(1), b'')
 
-    def test_a_process_that_ends_waits_for_no_channel(self):
+    def test_a_stopping_process_does_not_wait_for_a_channel(self):
         for options in [(), ('--threads', '2')]:
             with Child(SOURCE, options=options) as child:
                 link = child.connect()
                 number = link.start('/open')
-                while link.frame().kind != WANT_CHANNEL:
+                while link.read_frame().kind != WANT_CHANNEL:
                     pass
                 child.stop()
-                # All of it fits into the initial window, and the process may have ended before more
-                # arrives.
-                self.assertEqual(link.finish(number, room=False).content, CONTENT)
+                # The body fits into the initial window. Enlarging the window could fail, because
+                # the process may have ended by then.
+                self.assertEqual(link.finish(number, grants_window=False).content, CONTENT)
                 self.assertEqual(child.wait(), 0)
 
-    def test_a_channel_that_is_full_is_left_alone(self):
+    def test_files_are_read_while_the_channel_is_full(self):
         with Child(SOURCE) as child:
             link = child.connect()
             channel = open_channel(child, link)
@@ -219,8 +219,8 @@ class FilesTest(unittest.TestCase):
                 response = link.finish(link.start('/open'))
                 kinds = [frame.kind for frame in response.frames]
             self.assertEqual(response.content, CONTENT)
-            # The sent data has arrived.
-            self.assertGreater(take(channel)[0], 0)
+            # The descriptors that were sent before the channel was full can still be received.
+            self.assertGreater(receive_descriptor(channel)[0], 0)
             self.assertEqual(child.process.poll(), None)
 
 

@@ -1,4 +1,4 @@
-"""Batches, space, clients that leave, requests that are taken back, and malformed frames."""
+"""Batches, send windows, disconnected clients, requests that are taken back, malformed frames."""
 
 import marshal
 import os
@@ -7,9 +7,9 @@ import time
 import unittest
 
 from peer import (
-    END, GIVEN_BACK, GONE, HEAD, PIECE, REQUESTS, RESPONSE, ROOM, TAKE_BACK, Child)
+    END, GIVEN_BACK, GONE, HEAD, REQUESTS, RESPONSE, RESPONSE_CONTENT, ROOM, TAKE_BACK, Child)
 
-# "/wait" waits until the test has made a file, so no test depends on how long anything takes.
+# "/wait" waits until the test has created a file, so no test depends on timing.
 APPLICATION = '''
 import os, threading, time
 
@@ -85,15 +85,18 @@ def write_to_the_gone(environ, start):
 
 
 class ReadMeanwhile:
-    """The lock for reading while the watch holds it, reads a request, and gives the lock up."""
+    """A replacement of `read_lock` that acts as if the watchdog held it.
+
+    It reads a request before the main thread gets the lock.
+    """
 
     def __init__(self, server):
-        self.server, self.lock = server, server.reading
+        self.server, self.lock = server, server.read_lock
 
     def __enter__(self):
         while not self.server.backlog:
-            self.server.read(-1)
-        self.server.reading = self.lock
+            self.server.poll_sockets(-1)
+        self.server.read_lock = self.lock
         self.lock.acquire()
 
     def __exit__(self, *_):
@@ -102,8 +105,8 @@ class ReadMeanwhile:
 
 def read_meanwhile(environ, start):
     server = start.__self__.connection.server
-    server.reading = ReadMeanwhile(server)
-    time.sleep(0.001)  # The main thread reads without the lock after quick calls.
+    server.read_lock = ReadMeanwhile(server)
+    time.sleep(0.001)  # After a slow call, the main thread does not read directly.
     start('200 OK', [])
     return [b'']
 
@@ -136,8 +139,11 @@ class Flow(unittest.TestCase):
         return eval(self.link.get('/seen').content)
 
     def assert_seen(self, event):
-        """Asserts that only this event was seen. A single thread closes its iterable before it runs
-        the next request; with several threads, the others do not wait for it."""
+        """Asserts that the application has recorded only this event.
+
+        A single thread closes its iterable before it runs the next request. With several threads,
+        the event may come later, so this method repeats its request.
+        """
         seen = self.seen()
         while self.options and not seen:
             seen = self.seen()
@@ -145,18 +151,18 @@ class Flow(unittest.TestCase):
 
     def take_back(self, *numbers):
         self.link.send(TAKE_BACK, 0, struct.pack('<%dI' % len(numbers), *numbers))
-        frame = self.link.frame_of(0)
+        frame = self.link.read_frame_of(0)
         self.assertEqual(frame.kind, GIVEN_BACK)
         return list(struct.unpack('<%dI' % (len(frame.content) // 4), frame.content))
 
     def hellos(self, count):
         return [{'PATH_INFO': '/hello', 'QUERY_STRING': str(number)} for number in range(count)]
 
-    def test_a_request_that_the_watch_has_read_is_run(self):
+    def test_a_request_that_the_watchdog_has_read_is_run(self):
         self.link.get('/read_meanwhile')
         self.assertEqual(self.link.get('/hello').content, b'hello')
 
-    def test_a_batch_is_run_in_its_order(self):
+    def test_the_requests_of_a_batch_are_run_in_order(self):
         for _ in range(20):
             numbers = self.link.batch(*self.hellos(32))
             for number in numbers:
@@ -164,7 +170,7 @@ class Flow(unittest.TestCase):
             if self.options == ():
                 self.assertEqual(self.seen(), [str(number) for number in range(32)])
 
-    def test_a_batch_in_single_bytes(self):
+    def test_a_batch_that_arrives_byte_by_byte(self):
         content = marshal.dumps([(7, dict(self.hellos(1)[0], REQUEST_METHOD='GET'), b'')], 2)
         data = struct.pack('<III', REQUESTS, 0, len(content)) + content
         for offset in range(len(data)):
@@ -178,8 +184,8 @@ class Flow(unittest.TestCase):
         for number in self.link.batch(*requests):
             self.assertEqual(self.link.finish(number).content, b'hello')
 
-    def test_a_response_does_not_wait_for_the_next_call(self):
-        # Many quick calls, after which responses are held for the next one.
+    def test_a_held_response_is_sent_during_a_slow_call(self):
+        # After many quick calls, the process holds small responses back.
         for _ in range(8):
             for number in self.link.batch(*self.hellos(32)):
                 self.link.finish(number)
@@ -201,7 +207,7 @@ class Flow(unittest.TestCase):
         self.assertEqual(self.take_back(*busy), [])
         self.assertEqual(self.take_back(rest[1], rest[2], 12345), [rest[1], rest[2]])
         self.assertEqual(self.take_back(rest[1]), [])
-        # One that arrives while the application is busy.
+        # This request arrives while the application is busy.
         late = self.link.start('/hello', QUERY_STRING='late')
         self.assertEqual(self.take_back(late), [late])
         self.go()
@@ -211,7 +217,7 @@ class Flow(unittest.TestCase):
             self.assertEqual(self.link.finish(number).content, b'hello')
         self.assertEqual(sorted(self.seen()), ['0', '3'] + ['wait'] * threads)
 
-    def test_other_workers_are_accepted_while_the_application_is_busy(self):
+    def test_connections_are_accepted_while_the_application_is_busy(self):
         number = self.link.start('/wait', QUERY_STRING=self.file)
         self.wait_for_start(1)
         other = self.child.connect()
@@ -220,54 +226,54 @@ class Flow(unittest.TestCase):
         self.assertEqual(other.finish(late).content, b'hello')
         self.assertEqual(self.link.finish(number).content, b'waited')
 
-    def test_no_more_content_is_sent_than_there_is_room(self):
+    def test_a_response_does_not_exceed_the_send_window(self):
         number = self.link.start('/endless', QUERY_STRING='10000')
-        self.assertEqual(self.link.frame_of(number).kind, HEAD)
+        self.assertEqual(self.link.read_frame_of(number).kind, HEAD)
         sent = 0
         while sent < 256 * 1024:
-            frame = self.link.frame_of(number)
-            self.assertEqual(frame.kind, PIECE)
+            frame = self.link.read_frame_of(number)
+            self.assertEqual(frame.kind, RESPONSE_CONTENT)
             sent += len(frame.content)
         self.assertEqual(sent, 256 * 1024)
-        # The application responds while it waits for flow control.
+        # The process reads frames while the application waits for the window to be enlarged.
         self.assertEqual(self.take_back(99), [])
         self.link.send(ROOM, number, struct.pack('<I', 5))
-        self.assertEqual(self.link.frame_of(number).content, b'x' * 5)
+        self.assertEqual(self.link.read_frame_of(number).content, b'x' * 5)
         self.assertEqual(self.take_back(99), [])
-        self.assertEqual(list(self.link.others), [])
+        self.assertEqual(list(self.link.other_frames), [])
         self.link.send(GONE, number)
         self.assertEqual(self.link.finish(number).kinds, [END])
         self.assert_seen('closed')
 
-    def test_pieces_are_at_most_64_kib(self):
+    def test_frames_have_at_most_64_kib_of_a_body(self):
         response = self.link.get('/large', QUERY_STRING=str(3000001))
         self.assertEqual(len(response.content), 3000001)
         self.assertEqual(response.last.kind, END)
         for frame in response.frames:
-            if frame.kind == PIECE:
+            if frame.kind == RESPONSE_CONTENT:
                 self.assertLessEqual(len(frame.content), 64 * 1024)
         response = self.link.get('/large', QUERY_STRING=str(65536))
         self.assertEqual(response.kinds, [RESPONSE])
 
-    def test_a_client_that_leaves_a_slow_stream(self):
+    def test_a_client_that_disconnects_during_a_slow_response(self):
         number = self.link.start('/slow')
-        self.assertEqual(self.link.frame_of(number).kind, HEAD)
-        self.assertEqual(self.link.frame_of(number).kind, PIECE)
+        self.assertEqual(self.link.read_frame_of(number).kind, HEAD)
+        self.assertEqual(self.link.read_frame_of(number).kind, RESPONSE_CONTENT)
         self.link.send(GONE, number)
         response = self.link.finish(number)
         self.assertEqual(response.last.kind, END)
         self.assert_seen('closed')
         self.assertEqual(self.child.log(), '')
 
-    def test_write_fails_once_the_client_has_left(self):
+    def test_write_fails_once_the_client_has_disconnected(self):
         number = self.link.start('/write_to_the_gone')
-        self.assertEqual(self.link.frame_of(number).kind, HEAD)
+        self.assertEqual(self.link.read_frame_of(number).kind, HEAD)
         self.link.send(GONE, number)
         self.assertEqual(self.link.finish(number).last.kind, END)
         self.assert_seen('write failed')
         self.assertEqual(self.child.log(), '')
 
-    def test_a_client_that_leaves_before_its_request_is_started(self):
+    def test_a_client_that_disconnects_before_its_request_is_started(self):
         threads = int(self.options[1]) if self.options else 1
         waiting = [{'PATH_INFO': '/wait', 'QUERY_STRING': self.file}] * threads
         numbers = self.link.batch(*(waiting + self.hellos(2)))
@@ -278,10 +284,10 @@ class Flow(unittest.TestCase):
         self.assertEqual(self.link.finish(numbers[-1]).content, b'hello')
         self.assertNotIn('0', self.seen())
 
-    def test_the_end_of_a_connection_is_that_of_its_requests(self):
+    def test_the_end_of_a_connection_disconnects_its_requests(self):
         other = self.child.connect()
         stream = other.start('/endless', QUERY_STRING='1000')
-        other.frame_of(stream)
+        other.read_frame_of(stream)
         other.batch(*self.hellos(3))
         other.close()
         seen = []
@@ -296,7 +302,8 @@ class Flow(unittest.TestCase):
         other = self.child.connect()
         other.batch(*self.hellos(3))
         other.close()
-        # The data read after the second response was sent after the end of the other connection.
+        # When the process responds for the second time, it has read from all sockets that were
+        # ready before, so it knows that the other connection has ended.
         for _ in range(2):
             self.assertEqual(self.take_back(99), [])
         self.go()
@@ -304,7 +311,7 @@ class Flow(unittest.TestCase):
             self.assertEqual(self.link.finish(number).content, b'waited')
         self.assertEqual(self.seen(), ['wait'] * threads)
 
-    def test_frames_of_requests_that_are_over_are_ignored(self):
+    def test_frames_of_finished_requests_are_ignored(self):
         number = self.link.start('/hello')
         self.link.finish(number)
         for kind in (2, 3, GONE):
@@ -312,7 +319,7 @@ class Flow(unittest.TestCase):
         self.link.send(ROOM, number, struct.pack('<I', 1000))
         self.assertEqual(self.link.get('/hello').content, b'hello')
 
-    def test_malformed_frames_end_their_connection_and_no_other(self):
+    def test_malformed_frames_end_only_their_connection(self):
         frames = [
             struct.pack('<III', 99, 0, 0), struct.pack('<III', 0, 0, 0),
             struct.pack('<III', RESPONSE, 0, 0), struct.pack('<III', REQUESTS, 0, 0),
@@ -329,7 +336,7 @@ class Flow(unittest.TestCase):
                 other = self.child.connect()
                 other.socket.sendall(data)
                 with self.assertRaises((EOFError, ConnectionError)):
-                    other.frame()
+                    other.read_frame()
                 self.assertEqual(self.link.get('/hello').content, b'hello')
 
 

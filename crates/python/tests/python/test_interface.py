@@ -1,4 +1,4 @@
-"""Which interface an application has if the command line leaves it open."""
+"""The detection of the interface, WSGI or ASGI, with `--interface auto`."""
 
 import json
 import unittest
@@ -70,7 +70,7 @@ class Site:
         return application(environ, start_response)
 
 class Anything:
-    """Seems to have any attribute, as an object that is created when it is first used."""
+    """Seems to have any attribute, like a proxy that creates its object on first use."""
 
     def __getattr__(self, name):
         return self
@@ -98,8 +98,8 @@ def factory():
 
 
 class Interfaces(unittest.TestCase):
-    def ask(self, kind, source, name, *options):
-        """Returns the interface of READY and the content of a response."""
+    def start_and_get(self, kind, source, name, *options):
+        """Starts an application; returns the interface in READY, and the body of a response."""
         with kind(source, 'app:' + name, options=('--interface', 'auto') + options) as child:
             link = child.connect()
             response = link.get('/')
@@ -107,20 +107,22 @@ class Interfaces(unittest.TestCase):
             self.assertEqual(child.log(), '')
             return json.loads(link.ready.content)['interface'], response.content
 
-    def test_an_application_that_returns_a_coroutine_is_one_of_asgi(self):
+    def test_an_application_that_returns_a_coroutine_uses_asgi(self):
         for name in ('application', 'instance', 'slots', 'bound', 'marked', 'partial',
                      'partial_instance', 'Asgi2'):
             with self.subTest(name):
-                self.assertEqual(self.ask(AsgiChild, ASGI, name), ('asgi', b'True'))
+                self.assertEqual(self.start_and_get(AsgiChild, ASGI, name), ('asgi', b'True'))
 
-    def test_others_are_of_wsgi_and_do_not_load_asyncio(self):
+    def test_other_applications_use_wsgi_and_do_not_load_asyncio(self):
         for name in ('application', 'instance', 'anything', 'OfClass', 'generator', 'partial'):
             with self.subTest(name):
-                self.assertEqual(self.ask(Child, WSGI, name), ('wsgi', b'False'))
+                self.assertEqual(self.start_and_get(Child, WSGI, name), ('wsgi', b'False'))
 
-    def test_a_factory_is_asked_for_what_it_returns(self):
-        self.assertEqual(self.ask(AsgiChild, ASGI, 'factory', '--factory'), ('asgi', b'True'))
-        self.assertEqual(self.ask(Child, WSGI, 'factory', '--factory'), ('wsgi', b'False'))
+    def test_the_interface_of_the_result_of_a_factory(self):
+        result = self.start_and_get(AsgiChild, ASGI, 'factory', '--factory')
+        self.assertEqual(result, ('asgi', b'True'))
+        result = self.start_and_get(Child, WSGI, 'factory', '--factory')
+        self.assertEqual(result, ('wsgi', b'False'))
 
     def test_the_application_is_loaded_once(self):
         for kind, source in ((AsgiChild, ASGI), (Child, WSGI)):
@@ -135,7 +137,7 @@ class Interfaces(unittest.TestCase):
                 self.assertEqual(child.wait(), 1)
                 self.assertIn(line, child.log())
 
-    def test_an_interface_that_is_unknown_ends_the_process(self):
+    def test_an_unknown_interface_ends_the_process(self):
         with Child(WSGI, options=('--interface', 'cgi')) as child:
             self.assertEqual(child.wait(), 1)
             self.assertEqual(child.log(), 'cannot start: there is no interface cgi\n')

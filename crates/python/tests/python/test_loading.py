@@ -1,4 +1,4 @@
-"""The application is found, and a message is printed if it is not."""
+"""Loading the application, and the messages if that fails."""
 
 import os
 import tempfile
@@ -21,7 +21,7 @@ class Loading(unittest.TestCase):
             return response.content
 
     def failure(self, application, files, options=()):
-        """Returns the output of a process that must end with status 1 and accept nothing."""
+        """Returns the log of a process that must exit with status 1 and accept no connection."""
         with Child(application=application, files=files, options=options) as child:
             self.assertEqual(child.wait(), 1)
             with self.assertRaises(OSError):
@@ -31,7 +31,7 @@ class Loading(unittest.TestCase):
     def test_a_module_and_a_callable(self):
         self.assertEqual(self.content('app:app', {'app.py': HELLO % 'a'}), b'a')
 
-    def test_a_callable_of_an_object_of_a_package(self):
+    def test_an_attribute_of_an_object_in_a_package(self):
         text = 'class Site: app = None\nsite = Site()\n' + HELLO % 'dotted' + 'site.app = app\n'
         files = {'shop/__init__.py': '', 'shop/web.py': text}
         self.assertEqual(self.content('shop.web:site.app', files), b'dotted')
@@ -56,7 +56,7 @@ class Loading(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(self.content(name, {name: HELLO % 'mine'}), b'mine')
 
-    def test_a_file_beside_the_file_can_be_imported(self):
+    def test_a_module_in_the_folder_of_the_file_can_be_imported(self):
         files = {'sub/web.py': 'from beside import app\n', 'sub/beside.py': HELLO % 'beside'}
         self.assertEqual(self.content('sub/web.py:app', files), b'beside')
 
@@ -76,7 +76,7 @@ def app(environ, start_response):
             self.assertFalse(has_empty)
             self.assertEqual(argv, ['app:app'])
 
-    def test_an_import_error_is_printed_as_python_prints_it(self):
+    def test_the_traceback_of_an_import_error(self):
         files = {'app.py': 'import helper\n', 'helper.py': 'x = 1\nimport missing_module\n'}
         log = self.failure('app:app', files)
         self.assertIn("ModuleNotFoundError: No module named 'missing_module'", log)
@@ -84,7 +84,7 @@ def app(environ, start_response):
         self.assertEqual(log.count('  File "'), 2, log)
         self.assertTrue(log.startswith('Traceback'), log)
 
-    def test_an_error_of_a_file_has_no_frames_of_the_loader(self):
+    def test_a_traceback_has_no_stack_frames_of_the_loader(self):
         for name in ('web.py', 'signal.py'):
             with self.subTest(name):
                 log = self.failure(name, {name: 'def f():\n    1 / 0\nf()\n'})
@@ -100,7 +100,7 @@ def app(environ, start_response):
     def test_an_application_that_exits_while_it_is_imported(self):
         self.failure('app:app', {'app.py': 'import sys\nsys.exit(0)\n'})
 
-    def test_what_is_missing_is_named(self):
+    def test_messages_name_the_missing_object(self):
         app = {'app.py': 'value = 3\n'}
         self.assertIn('"app" has neither "application" nor "app"', self.failure('app', app))
         self.assertIn('"app" has no "site.app"', self.failure('app:site.app', app))

@@ -1,4 +1,4 @@
-"""The process: signals, threads, forks, descriptors, standard output."""
+"""The process of a WSGI application: signals, threads, forks, descriptors, standard output."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import struct
 import time
 import unittest
 
-from peer import END, GIVEN_BACK, HEAD, PIECE, ROOM, Child
+from peer import END, GIVEN_BACK, HEAD, RESPONSE_CONTENT, ROOM, Child
 
 APPLICATION = '''
 import atexit, multiprocessing, os, signal, subprocess, sys, threading, time
@@ -135,8 +135,8 @@ def signals_of_fork(environ, start):
                 os._exit(3)
         os.read(reader, 1)
         ended, attempts = 0, 0
-        # CPython loses signals of a process that a thread has forked from 3.13 to 3.14 at least,
-        # in a script without a server, too.
+        # From version 3.13 to at least 3.14, CPython loses signals of a process that a thread has
+        # forked. This also happens in a script without a server.
         loses_signals = sys.version_info >= (3, 13)
         while not ended:
             if attempts == 0 or loses_signals and attempts % 10 == 0:
@@ -151,7 +151,7 @@ def signals_of_fork(environ, start):
 ends_forks = False
 
 
-# It is registered before the hook of the server, so a forked process calls it first.
+# This hook is registered before that of the server, so a forked process calls it first.
 def end_fork():
     if ends_forks:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -233,44 +233,44 @@ class Process(unittest.TestCase):
 
     def test_sigterm_before_any_connection(self):
         with Child(APPLICATION, options=self.options) as child:
-            # A response on another connection means that it has loaded the application.
+            # The process accepts a connection only after it has loaded the application.
             child.connect().close()
             child.stop()
             self.assertEqual(child.wait(), 0)
 
-    def test_sigterm_finishes_what_was_started_and_gives_back_the_rest(self):
+    def test_sigterm_finishes_started_requests_and_gives_back_the_others(self):
         threads = int(self.options[1]) if self.options else 1
         numbers = self.link.batch(*([{'PATH_INFO': '/wait'}] * threads
                                     + [{'PATH_INFO': '/hello'}] * 3))
         self.wait_for_start(threads)
         self.child.stop()
-        frame = self.link.frame_of(0)
+        frame = self.link.read_frame_of(0)
         self.assertEqual(frame.kind, GIVEN_BACK)
         self.assertEqual(list(struct.unpack('<3I', frame.content)), numbers[-3:])
         late = self.link.start('/hello')
-        frame = self.link.frame_of(0)
+        frame = self.link.read_frame_of(0)
         self.assertEqual(struct.unpack('<I', frame.content), (late,))
         self.go()
         for number in numbers[:threads]:
             self.assertEqual(self.link.finish(number).content, b"'waited'")
         self.assertEqual(self.child.wait(), 0)
 
-    def test_sigterm_while_a_response_waits_for_room(self):
+    def test_sigterm_while_a_response_waits_for_its_send_window(self):
         number = self.link.start('/stream')
-        self.assertEqual(self.link.frame_of(number).kind, HEAD)
+        self.assertEqual(self.link.read_frame_of(number).kind, HEAD)
         self.child.stop()
         size = 0
         while size < 256 * 1024:
-            frame = self.link.frame_of(number)
-            self.assertEqual(frame.kind, PIECE)
+            frame = self.link.read_frame_of(number)
+            self.assertEqual(frame.kind, RESPONSE_CONTENT)
             size += len(frame.content)
         self.link.send(ROOM, number, struct.pack('<I', 400000))
-        response = self.link.finish(number, room=False)
+        response = self.link.finish(number, grants_window=False)
         self.assertEqual(size + len(response.content), 400000)
         self.assertEqual(response.last.kind, END)
         self.assertEqual(self.child.wait(), 0)
 
-    def test_sigint_is_left_to_the_server(self):
+    def test_sigint_is_ignored(self):
         number = self.link.start('/wait')
         self.wait_for_start()
         self.child.process.send_signal(signal.SIGINT)
@@ -279,14 +279,14 @@ class Process(unittest.TestCase):
         self.child.process.send_signal(signal.SIGINT)
         self.assertEqual(self.value('/hello'), 'hello')
 
-    def test_a_process_that_a_request_has_forked_sends_nothing(self):
+    def test_a_forked_process_sends_no_frames(self):
         for path, content in (('/fork_and_return', b"'parent'"), ('/fork_and_stream', b'parent')):
             with self.subTest(path):
                 response = self.link.get(path)
                 self.assertEqual(response.content, content)
                 for _ in range(20):
                     self.assertEqual(self.value('/hello'), 'hello')
-                self.assertEqual(list(self.link.others), [])
+                self.assertEqual(list(self.link.other_frames), [])
         self.assertEqual(self.child.log(), '')
 
     def test_a_forked_process_ends_as_a_script_would(self):
@@ -298,27 +298,27 @@ class Process(unittest.TestCase):
     def test_a_forked_process_has_no_sockets_of_the_server(self):
         self.assertEqual(self.value('/descriptors_of_fork'), (2, 0))
 
-    def test_a_forked_process_has_the_signals_of_a_script(self):
+    def test_a_forked_process_has_the_default_signal_handlers(self):
         terminated, interrupted = self.value('/signals_of_fork')
         self.assertEqual(os.WTERMSIG(terminated), signal.SIGTERM)
         self.assertEqual(os.WEXITSTATUS(interrupted), 3)
         self.assertEqual(self.value('/hello'), 'hello')
 
-    def test_a_response_that_is_whole_does_not_wait_for_the_application(self):
+    def test_a_complete_response_is_sent_before_the_application_returns(self):
         for path in ('/works_on', '/yields_and_works_on'):
             self.assertEqual(self.link.get(path).content, b'ok')
             self.go()
             self.assertEqual(self.value('/hello'), 'hello')
             os.remove(os.path.join(self.child.folder, 'go'))
 
-    def test_a_signal_that_comes_before_a_forked_process_has_begun_ends_it(self):
+    def test_a_signal_during_a_fork_ends_the_forked_process(self):
         for _ in range(2):
             self.assertEqual(self.value('/signal_at_fork'), (signal.SIGTERM, []))
 
-    def test_a_program_that_is_started_has_no_sockets_of_the_server(self):
+    def test_a_subprocess_has_no_sockets_of_the_server(self):
         self.assertEqual(self.value('/descriptors_of_program'), (0, '/dev/null'))
 
-    def test_a_pool_of_processes(self):
+    def test_a_multiprocessing_pool(self):
         self.assertEqual(self.value('/pool'), [2, 4, 6])
         self.assertEqual(self.value('/hello'), 'hello')
 
@@ -327,12 +327,12 @@ class ProcessOfThreads(Process):
     options = ('--threads', '3')
 
     def test_requests_run_at_the_same_time(self):
-        # Each waits until all three run.
+        # Each request waits at a barrier until all three run.
         numbers = self.link.batch(*[{'PATH_INFO': '/meet'}] * 3)
         for number in numbers:
             self.assertEqual(eval(self.link.finish(number).content), (True, 'wsgi-'))
 
-    def test_threads_wait_for_content_and_room_at_the_same_time(self):
+    def test_threads_wait_for_bodies_and_windows_at_the_same_time(self):
         uploads = [self.link.start('/upload', 'POST', None) for _ in range(2)]
         stream = self.link.start('/stream')
         self.assertEqual(len(self.link.finish(stream).content), 400000)
@@ -342,7 +342,7 @@ class ProcessOfThreads(Process):
 
 
 class Options(unittest.TestCase):
-    def test_several_processes(self):
+    def test_multiprocess_is_true_for_several_processes(self):
         source = '''
 def app(environ, start):
     start('200 OK', [])

@@ -1,4 +1,4 @@
-"""Which request a line of standard output and standard error belongs to."""
+"""Lines of standard output and standard error begin with the X-Request-Id of their request."""
 
 import unittest
 
@@ -9,7 +9,7 @@ WSGI = '''
 import logging, os, sys, threading, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# As most frameworks do it: the stream is looked up once.
+# Like most frameworks, this handler looks the stream up only once.
 handler = logging.StreamHandler()
 barrier = threading.Barrier(2)
 
@@ -69,7 +69,7 @@ async def app(scope, receive, send):
         await asyncio.sleep(0.001)
     print('of the application')
     await asyncio.create_task(later())
-    # As `asyncio.to_thread` of later versions does.
+    # Like `asyncio.to_thread` of later Python versions, this runs in a copy of the context.
     run = contextvars.copy_context().run
     await asyncio.get_running_loop().run_in_executor(None, run, print, 'of a thread')
     await send({'type': 'http.response.start', 'status': 200})
@@ -101,31 +101,31 @@ class WsgiRequestIds(unittest.TestCase):
             'first\nsecond\nthird goes on\n'
             '[a-b] first\n[a-b] second\n[a-b] third goes on\n')
 
-    def test_standard_error(self):
+    def test_lines_of_standard_error_have_the_id(self):
         self.run_request('/logs', '5f0c')
         self.assertEqual(
             self.child.log(), '[5f0c] logged\n[5f0c] also this\n[5f0c] a\n[5f0c] b\n')
 
-    def test_a_traceback(self):
+    def test_each_line_of_a_traceback_has_the_id(self):
         self.run_request('/fails', '5f0c')
         lines = self.child.log().splitlines()
         self.assertIn('[5f0c] GET /fails: the application has failed', lines)
         self.assertEqual(lines[-1], '[5f0c] ZeroDivisionError: division by zero')
         self.assertTrue(all(line.startswith('[5f0c] ') for line in lines), lines)
 
-    def test_what_is_no_id_is_not_shown(self):
+    def test_unsafe_ids_are_not_printed(self):
         for value in ('', 'a\tb', '1] GET / [2', '\xe4', 'x' * 1000):
             self.run_request('/prints', value)
         lines = self.child.output().splitlines()
         self.assertEqual(lines[:12], ['first', 'second', 'third goes on'] * 4)
         self.assertEqual(lines[12], '[%s] first' % ('x' * 64))
 
-    def test_the_streams_are_what_they_were(self):
+    def test_the_streams_keep_their_properties(self):
         self.run_request('/stream', '5f0c')
         self.assertEqual(self.child.log(), '')
         self.assertEqual(self.child.output(), 'bytes\n[5f0c] umlaut \xe4\n[5f0c] four\n')
 
-    def test_the_stack_of_a_request(self):
+    def test_the_stack_trace_of_a_request_has_the_id(self):
         number, = self.link.batch({'PATH_INFO': '/waits', 'HTTP_X_REQUEST_ID': '5f0c'})
         while 'over its time' not in self.child.log():
             self.link.send(STACK, number)
@@ -136,7 +136,7 @@ class WsgiRequestIds(unittest.TestCase):
 
 
 class Threads(unittest.TestCase):
-    def test_each_thread_has_its_request(self):
+    def test_each_thread_has_the_id_of_its_request(self):
         with Child(WSGI, options=['--threads', '2']) as child:
             link = child.connect()
             numbers = link.batch(*({'PATH_INFO': '/meets', 'HTTP_X_REQUEST_ID': request_id}
@@ -160,7 +160,7 @@ class AsgiRequestIds(unittest.TestCase):
             expected += ['[%s] %s' % (name, place) for name in ('one', 'two') for place in places]
             self.assertEqual(sorted(child.output().splitlines()), sorted(expected))
 
-    def test_the_stack_of_a_request(self):
+    def test_the_stack_trace_of_a_request_has_the_id(self):
         with AsgiChild(ASGI) as child:
             link = child.connect()
             number = link.start('/waits', headers=[(b'x-request-id', b'5f0c')])

@@ -1,10 +1,10 @@
-"""PEP 3333: the environ, start_response, content, and the end of a response."""
+"""PEP 3333: the environ, start_response(), response bodies, and the end of a response."""
 
 import json
 import sys
 import unittest
 
-from peer import ABORT, END, FAILED, HEAD, HINTS, PIECE, RESPONSE, Child
+from peer import ABORT, END, FAILED, HEAD, HINTS, RESPONSE, RESPONSE_CONTENT, Child
 
 APPLICATION = '''
 import sys
@@ -15,7 +15,7 @@ closed = []
 
 
 class Pieces:
-    """An iterable that notes how often it was closed."""
+    """An iterable that counts how often it was closed."""
 
     def __init__(self, pieces, error=None):
         self.pieces, self.error = iter(pieces), error
@@ -295,7 +295,7 @@ class Wsgi(unittest.TestCase):
     def get(self, name, **more):
         return self.link.get('/' + name, **more)
 
-    def whole(self, name, content, length=None, status='200 OK', **more):
+    def assert_complete(self, name, content, length=None, status='200 OK', **more):
         response = self.get(name, **more)
         self.assertEqual(response.kinds, [RESPONSE], response.frames)
         self.assertEqual(response.status, status)
@@ -303,13 +303,13 @@ class Wsgi(unittest.TestCase):
         self.assertEqual(response.field('Content-Length'), length)
         return response
 
-    def fails(self, name, text, **more):
-        """The application's error: nothing was sent, and the process lives."""
+    def assert_fails(self, name, text, **more):
+        """Asserts that a request fails before its head is sent, and that the process continues."""
         response = self.get(name, **more)
         self.assertEqual(response.kinds, [FAILED], response.frames)
         self.assertIn(text, response.last.content.decode())
         self.assertNotIn(b'\n', response.last.content)
-        self.whole('one', b'hello', '5')
+        self.assert_complete('one', b'hello', '5')
 
     def closes(self):
         return int(self.get('closes').content)
@@ -330,134 +330,134 @@ class Wsgi(unittest.TestCase):
         environ = eval(self.get('environ', **{'wsgi.url_scheme': 'https'}).content)
         self.assertEqual(environ['wsgi.url_scheme'], 'https')
 
-    def test_a_list_is_one_frame_with_its_length(self):
-        self.whole('one', b'hello', '5')
-        self.whole('none', b'', '0')
-        self.whole('empty', b'', '0')
-        self.whole('several', b'abc', '3')
-        self.whole('tuple', b'tuple', '5')
-        self.whole('text_subclass', b'x', '1')
+    def test_a_list_is_sent_in_one_frame_with_content_length(self):
+        self.assert_complete('one', b'hello', '5')
+        self.assert_complete('none', b'', '0')
+        self.assert_complete('empty', b'', '0')
+        self.assert_complete('several', b'abc', '3')
+        self.assert_complete('tuple', b'tuple', '5')
+        self.assert_complete('text_subclass', b'x', '1')
 
-    def test_a_large_list_is_sent_in_pieces(self):
+    def test_a_large_list_is_sent_in_several_frames(self):
         response = self.get('large')
         self.assertEqual(response.content, bytes(range(256)) * 1024)
-        self.assertEqual(response.kinds, [HEAD] + [PIECE] * 4 + [END])
+        self.assertEqual(response.kinds, [HEAD] + [RESPONSE_CONTENT] * 4 + [END])
         self.assertEqual(response.field('Content-Length'), str(256 * 1024))
 
-    def test_an_iterable_that_says_it_has_one_item_has_a_length(self):
+    def test_an_iterable_of_length_one_has_a_content_length(self):
         self.closes()
-        self.whole('sized', b'sized', '5')
+        self.assert_complete('sized', b'sized', '5')
         self.assertEqual(self.closes(), 1)
-        self.whole('sized_wrongly', b'sized', '5')
-        # The response is sent before the rest is found.
+        self.assert_complete('sized_wrongly', b'sized', '5')
+        # The response is sent before the process fetches another item.
         self.assertEqual(self.closes(), 1)
         self.assertIn('the rest was not sent', self.child.log())
         response = self.get('sized_two')
         self.assertEqual((response.content, response.field('Content-Length')), (b'ab', None))
 
-    def test_pieces_are_sent_one_by_one_and_closed_once(self):
+    def test_items_are_sent_one_by_one_and_the_iterable_is_closed_once(self):
         self.closes()
         response = self.get('pieces')
-        self.assertEqual(response.kinds, [HEAD, PIECE, PIECE, END])
+        self.assertEqual(response.kinds, [HEAD, RESPONSE_CONTENT, RESPONSE_CONTENT, END])
         self.assertEqual(response.content, b'ab')
         self.assertEqual(response.field('Content-Length'), None)
         self.assertEqual(self.closes(), 1)
-        self.whole('no_pieces', b'', '0')
+        self.assert_complete('no_pieces', b'', '0')
         self.assertEqual(self.closes(), 1)
 
-    def test_content_is_bytes(self):
+    def test_body_items_must_be_bytes(self):
         for name in ('text', 'texts', 'array', 'bytes', 'first_text', 'write_text'):
             with self.subTest(name):
-                self.fails(name, 'TypeError: content must be bytes')
+                self.assert_fails(name, 'TypeError: content must be bytes')
         self.closes()
         response = self.get('text_piece')
-        self.assertEqual(response.kinds, [HEAD, PIECE, ABORT])
+        self.assertEqual(response.kinds, [HEAD, RESPONSE_CONTENT, ABORT])
         self.assertEqual(self.closes(), 1)
 
-    def test_the_length_of_the_application_is_kept(self):
-        self.whole('listed_exact', b'abcde', '5')
-        self.whole('exact_at_once', b'abcde', '5')
-        self.whole('exact_then_empty', b'abcde', '5')
-        self.whole('zero', b'', '0')
+    def test_the_content_length_of_the_application_is_kept(self):
+        self.assert_complete('listed_exact', b'abcde', '5')
+        self.assert_complete('exact_at_once', b'abcde', '5')
+        self.assert_complete('exact_then_empty', b'abcde', '5')
+        self.assert_complete('zero', b'', '0')
         response = self.get('exact')
-        self.assertEqual(response.kinds, [HEAD, PIECE, PIECE, END])
+        self.assertEqual(response.kinds, [HEAD, RESPONSE_CONTENT, RESPONSE_CONTENT, END])
         self.assertEqual((response.content, response.field('Content-Length')), (b'abcde', '5'))
 
-    def test_content_beyond_the_length_is_cut_and_logged(self):
+    def test_a_body_beyond_its_content_length_is_truncated_and_logged(self):
         for name in ('listed_long', 'long_at_once', 'long_later'):
             with self.subTest(name):
                 self.closes()
-                self.whole(name, b'abcde', '5')
+                self.assert_complete(name, b'abcde', '5')
                 self.assertEqual(self.closes(), 0 if name == 'listed_long' else 1)
                 self.assertEqual(self.child.log().count('GET /%s: there is more' % name), 1)
         response = self.get('long')
         self.assertEqual((response.content, response.last.kind), (b'abcde', END))
 
-    def test_content_below_the_length_is_no_whole_response(self):
+    def test_a_body_below_its_content_length_is_an_error(self):
         self.closes()
         response = self.get('short')
-        self.assertEqual(response.kinds, [HEAD, PIECE, PIECE, ABORT])
+        self.assertEqual(response.kinds, [HEAD, RESPONSE_CONTENT, RESPONSE_CONTENT, ABORT])
         self.assertIn(b'Content-Length is 5', response.last.content)
         self.assertEqual(self.closes(), 1)
         for name in ('listed_short', 'listed_zero', 'short_none'):
             with self.subTest(name):
-                self.fails(name, 'Content-Length is 5')
+                self.assert_fails(name, 'Content-Length is 5')
 
-    def test_a_response_to_head_has_no_content(self):
-        self.whole('one', b'', '5', method='HEAD')
-        self.whole('none', b'', None, method='HEAD')
-        self.whole('listed_short', b'', '5', method='HEAD')
-        self.whole('exact', b'', '5', method='HEAD')
-        self.whole('short', b'', '5', method='HEAD')
+    def test_a_response_to_head_has_no_body(self):
+        self.assert_complete('one', b'', '5', method='HEAD')
+        self.assert_complete('none', b'', None, method='HEAD')
+        self.assert_complete('listed_short', b'', '5', method='HEAD')
+        self.assert_complete('exact', b'', '5', method='HEAD')
+        self.assert_complete('short', b'', '5', method='HEAD')
         self.closes()
-        self.whole('pieces', b'', None, method='HEAD')
+        self.assert_complete('pieces', b'', None, method='HEAD')
         self.assertEqual(self.closes(), 1)
-        self.whole('writes', b'', None, method='HEAD')
+        self.assert_complete('writes', b'', None, method='HEAD')
 
-    def test_statuses_without_content(self):
+    def test_statuses_without_a_body(self):
         self.closes()
-        self.whole('204', b'', None, '204 No Content')
+        self.assert_complete('204', b'', None, '204 No Content')
         self.assertEqual(self.closes(), 1)
-        self.whole('204_list', b'', None, '204 No Content')
-        self.whole('304', b'', '700', '304 Not Modified')
+        self.assert_complete('204_list', b'', None, '204 No Content')
+        self.assert_complete('304', b'', '700', '304 Not Modified')
 
-    def test_write_sends_at_once(self):
+    def test_write_sends_immediately(self):
         response = self.get('writes')
-        self.assertEqual(response.kinds, [HEAD, PIECE, PIECE, PIECE, END])
+        self.assertEqual(response.kinds, [HEAD] + [RESPONSE_CONTENT] * 3 + [END])
         self.assertEqual(response.content, b'one two three')
 
-    def test_the_head_waits_for_the_first_content(self):
+    def test_the_head_is_sent_with_the_first_part_of_the_body(self):
         response = self.get('late_start')
         self.assertEqual((response.status, response.content), ('200 OK', b'late'))
         response = self.get('start_in_first_step')
         self.assertEqual((response.status, response.content), ('500 Changed', b'changed'))
         self.assertEqual(response.fields, [('X-Two', '2')])
-        self.whole('writes_nothing', b'x', '1', '503 Replaced')
+        self.assert_complete('writes_nothing', b'x', '1', '503 Replaced')
 
     def test_start_response_with_exc_info(self):
-        response = self.whole('replaced', b'replaced', '8', '503 Replaced')
+        response = self.assert_complete('replaced', b'replaced', '8', '503 Replaced')
         self.assertEqual(response.field('X-Two'), '2')
         response = self.get('too_late')
-        self.assertEqual(response.kinds, [HEAD, PIECE, ABORT])
+        self.assertEqual(response.kinds, [HEAD, RESPONSE_CONTENT, ABORT])
         self.assertIn(b"KeyError: 'first'", response.last.content)
         self.assertEqual(response.content, b'sent')
-        self.fails('twice', 'start_response was called twice')
+        self.assert_fails('twice', 'start_response was called twice')
 
     def test_without_start_response_there_is_no_response(self):
         for name in ('never', 'never_with_content', 'never_yields'):
             with self.subTest(name):
-                self.fails(name, 'has not called start_response')
-        self.fails('no_content_before_start', 'before start_response')
+                self.assert_fails(name, 'has not called start_response')
+        self.assert_fails('no_content_before_start', 'before start_response')
 
     def test_errors_before_the_head(self):
-        self.fails('error', 'ValueError: two lines')
-        self.fails('raises_after_start', 'after start')
+        self.assert_fails('error', 'ValueError: two lines')
+        self.assert_fails('raises_after_start', 'after start')
         self.closes()
-        self.fails('fails_first', 'ValueError: first')
+        self.assert_fails('fails_first', 'ValueError: first')
         self.assertEqual(self.closes(), 1)
 
-    def test_the_traceback_is_that_of_the_application(self):
-        self.fails('raises_after_start', 'after start')
+    def test_a_traceback_has_only_stack_frames_of_the_application(self):
+        self.assert_fails('raises_after_start', 'after start')
         begin = 'GET /raises_after_start: the application has failed\nTraceback'
         self.assertIn(begin, self.child.log())
         traceback = self.child.log().split(begin)[1].split('GET /')[0]
@@ -469,10 +469,10 @@ class Wsgi(unittest.TestCase):
         for name in ('fails_later', 'exits_later'):
             with self.subTest(name):
                 response = self.get(name)
-                self.assertEqual(response.kinds, [HEAD, PIECE, ABORT])
+                self.assertEqual(response.kinds, [HEAD, RESPONSE_CONTENT, ABORT])
                 self.assertEqual(self.closes(), 1)
 
-    def test_an_error_of_close_comes_after_the_response(self):
+    def test_an_error_in_close_does_not_affect_the_response(self):
         self.closes()
         response = self.get('close_raises')
         self.assertEqual((response.content, response.last.kind), (b'whole', END))
@@ -480,81 +480,82 @@ class Wsgi(unittest.TestCase):
         self.assertIn('ValueError: in close', self.child.log())
 
     def test_an_application_cannot_end_the_process(self):
-        self.fails('exit', 'SystemExit: bye')
-        self.fails('interrupt', 'KeyboardInterrupt')
-        self.fails('generator_exit', 'GeneratorExit')
+        self.assert_fails('exit', 'SystemExit: bye')
+        self.assert_fails('interrupt', 'KeyboardInterrupt')
+        self.assert_fails('generator_exit', 'GeneratorExit')
 
     def test_early_hints(self):
         response = self.get('hints')
         self.assertEqual(response.kinds, [HINTS, RESPONSE])
         self.assertEqual(response.frames[0].content,
                          b'Link: </a.css>; rel=preload\nLink: </b.js>\n')
-        self.fails('bad_hints', 'line break')
+        self.assert_fails('bad_hints', 'line break')
 
     def test_a_file_is_sent(self):
         response = self.get('file')
         self.assertEqual(response.content.decode(), APPLICATION)
 
     def test_errors_are_logged_by_line(self):
-        self.whole('errors', b'', '0')
+        self.assert_complete('errors', b'', '0')
         self.assertIn('a line for the log\n', self.child.log())
 
-    def test_wrong_fields_are_refused(self):
+    def test_invalid_header_fields_are_rejected(self):
         for field in (('X', 'a\nb'), ('X', 'a\rb'), ('X', 'a\0b'), ('X\n', 'a'), ('', 'a'),
                       ('X Y', 'a'), ('X:', 'a'), ('X\xe9', 'a'), ('X', '\u20ac'),
                       ('Content-Length', '-1'), ('Content-Length', '1\n'),
                       ('Content-Length', '\u0661')):
             with self.subTest(field):
-                self.fails('header', 'ValueError', QUERY_STRING=ascii(field))
+                self.assert_fails('header', 'ValueError', QUERY_STRING=ascii(field))
         for field in (('X', 1), ('X', b'a'), (b'X', 'a'), (1, 'a'), ['X', 'a'], ('X',),
                       ('X', 'a', 'b'), 'Xa', ('Content-Length', 1), (['X'], 'a')):
             with self.subTest(field):
-                self.fails('header', 'TypeError', QUERY_STRING=ascii(field))
-        self.fails('two_lengths', 'sent twice')
+                self.assert_fails('header', 'TypeError', QUERY_STRING=ascii(field))
+        self.assert_fails('two_lengths', 'sent twice')
         for headers in ((('X', 'a'),), None, {'X': 'a'}):
             with self.subTest(headers):
-                self.fails('headers', 'must be a list', QUERY_STRING=ascii(headers))
+                self.assert_fails('headers', 'must be a list', QUERY_STRING=ascii(headers))
 
-    def test_fields_between_two_hops_are_left_out(self):
+    def test_hop_by_hop_fields_are_dropped(self):
         names = ('Connection', 'keep-alive', 'Transfer-Encoding', 'UPGRADE', 'TE', 'Trailer',
                  'Proxy-Authenticate', 'Proxy-Authorization', 'Proxy-Connection', 'Trailers')
         headers = [(name, 'a') for name in names] + [('X', 'b'), ('Content-Length', '1')]
         for _ in range(2):
-            response = self.whole('headers', b'x', '1', QUERY_STRING=ascii(headers))
+            response = self.assert_complete('headers', b'x', '1', QUERY_STRING=ascii(headers))
             self.assertEqual([name.lower() for name, _ in response.fields],
                              ['x', 'content-length'])
         for name in names:
             with self.subTest(name):
                 line = 'sends the field %s, which only a server may send' % name.lower()
                 self.assertEqual(self.child.log().count(line), 1)
-                self.fails('header', 'line break', QUERY_STRING=ascii((name, 'a\nb')))
+                self.assert_fails('header', 'line break', QUERY_STRING=ascii((name, 'a\nb')))
 
-    def test_a_field_may_have_all_of_latin_1(self):
-        response = self.whole('header', b'x', '1', QUERY_STRING=ascii(('X', 'a\xe9: \t\x01')))
+    def test_a_field_value_may_have_all_characters_of_latin_1(self):
+        field = ascii(('X', 'a\xe9: \t\x01'))
+        response = self.assert_complete('header', b'x', '1', QUERY_STRING=field)
         self.assertEqual(response.field('X'), 'a\xe9: \t\x01')
 
-    def test_fields_that_were_sent_before_are_checked_again(self):
-        self.whole('headers', b'x', '1', QUERY_STRING=ascii([('X', 'a')]))
-        self.whole('headers', b'x', '1', QUERY_STRING=ascii([('X', 'a')]))
+    def test_cached_fields_are_checked_again(self):
+        self.assert_complete('headers', b'x', '1', QUERY_STRING=ascii([('X', 'a')]))
+        self.assert_complete('headers', b'x', '1', QUERY_STRING=ascii([('X', 'a')]))
         for wrong in ((('X', 'a'),), [['X', 'a']], [('X', 'a', 'b')], [('x', 1)]):
-            self.fails('headers', 'TypeError', QUERY_STRING=ascii(wrong))
+            self.assert_fails('headers', 'TypeError', QUERY_STRING=ascii(wrong))
 
-    def test_many_different_heads(self):
+    def test_more_heads_than_fit_into_the_cache(self):
         for number in range(1200):
             field = 'X-%d' % number, 'a' * (number * 2)
-            response = self.whole('header', b'x', '1', QUERY_STRING=ascii(field))
+            response = self.assert_complete('header', b'x', '1', QUERY_STRING=ascii(field))
             self.assertEqual(response.field(field[0]), field[1])
 
-    def test_wrong_statuses_are_refused(self):
+    def test_invalid_statuses_are_rejected(self):
         for status in ('200 OK\n', '200 O\rK', '20 OK', 'OK', '', '2000', '100 Continue', '600 No',
                        '200OK', '\u0662\u0660\u0660 OK', '200 \u20ac', '200 \0'):
             with self.subTest(status):
-                self.fails('status', 'ValueError', QUERY_STRING=ascii(status))
+                self.assert_fails('status', 'ValueError', QUERY_STRING=ascii(status))
         for status in (200, b'200 OK', None, ['200 OK']):
             with self.subTest(status):
-                self.fails('status', 'TypeError', QUERY_STRING=ascii(status))
-        self.whole('status', b'x', '1', '299', QUERY_STRING='"299"')
-        self.whole('status', b'x', '1', '404 N\xe9', QUERY_STRING=ascii('404 N\xe9'))
+                self.assert_fails('status', 'TypeError', QUERY_STRING=ascii(status))
+        self.assert_complete('status', b'x', '1', '299', QUERY_STRING='"299"')
+        self.assert_complete('status', b'x', '1', '404 N\xe9', QUERY_STRING=ascii('404 N\xe9'))
 
     def test_the_validator_of_the_standard_library(self):
         for how in ('content', 'streamed'):
@@ -562,7 +563,7 @@ class Wsgi(unittest.TestCase):
                                 **{how: b'abcd\ne\nf'})
             self.assertEqual((response.status, response.content), ('200 OK', b'valid'))
         self.assertEqual(self.get('valid_generator').content, b'one two three')
-        self.whole('valid_empty', b'', None, '204 No Content')
+        self.assert_complete('valid_empty', b'', None, '204 No Content')
         log = self.child.log()
         for name in ('valid', 'valid_generator', 'valid_empty'):
             self.assertNotIn('/%s: the application has failed' % name, log)

@@ -1,1 +1,1 @@
-# Helpers of applications that were written for fapws.
+# Helpers for applications that were written for fapws.

@@ -1,8 +1,8 @@
-# Responses that are a few fields.
+# Responses that consist only of a head.
 
 
 def redirect(start_response, location, permanent=None):
-    """Sends a client to another address."""
+    """Redirects the client to another URL."""
     status = '301 Moved Permanently' if permanent else '302 Found'
     start_response(status, [('Location', location), ('Content-Type', 'text/plain')])
     return []

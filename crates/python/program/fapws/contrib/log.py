@@ -1,4 +1,4 @@
-# A log of requests.
+# An access log.
 
 import os
 import sys
@@ -6,10 +6,10 @@ import time
 
 
 class Log:
-    """A decorator of an application that writes a line for each of its requests."""
+    """A decorator that logs one line for each request of an application."""
 
     def __init__(self, output=None):
-        # Not a default value: standard output may be replaced later.
+        # Standard output is not the default value, because it may be replaced later.
         self.output = output or sys.stdout
 
     def __call__(self, application):
@@ -22,7 +22,7 @@ class Log:
                 environ.get('SERVER_PROTOCOL', '-'), start_response.status_code,
                 content_size(result), environ.get('HTTP_REFERER', '-'),
                 environ.get('HTTP_USER_AGENT', '-'))
-            # A client must not end a text of the line with a quote.
+            # A client must not be able to end a quoted field of the line with a quote.
             fields = tuple(str(field).replace('"', '%22') for field in fields)
             self.output.write('%s %s - [%s GMT] "%s %s %s" %s %s "%s" "%s"\n' % fields)
             self.output.flush()
@@ -31,7 +31,7 @@ class Log:
 
 
 def content_size(result):
-    """Returns the bytes of a list or of a file; of others it is not known yet."""
+    """Returns the size of a list or file in bytes, or '-' if the size is not known yet."""
     if isinstance(result, (list, tuple)):
         return sum(len(item.encode() if isinstance(item, str) else item) for item in result
                    if isinstance(item, (str, bytes)))

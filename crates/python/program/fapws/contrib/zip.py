@@ -2,15 +2,15 @@
 
 import zlib
 
-# As much of a file at once.
+# The number of bytes that are read from a file at a time.
 PIECE_BYTES = 64 * 1024
 LEVEL = 6
-# The window of gzip, in the numbers of zlib.
+# The `wbits` argument of zlib that selects the gzip format.
 GZIP_WINDOW_BITS = 16 + zlib.MAX_WBITS
 
 
 class Gzip:
-    """A decorator of an application that compresses its responses with gzip."""
+    """A decorator that compresses the responses of an application with gzip."""
 
     def __call__(self, application):
         def compressed(environ, start_response):
@@ -20,7 +20,7 @@ class Gzip:
             is_list = isinstance(result, (list, tuple))
             if not is_list and not hasattr(result, 'read'):
                 return compress_iterator(result, environ, start_response)
-            if not begin(environ, start_response):
+            if not prepare_compression(environ, start_response):
                 return result
             if is_list:
                 return compress_list(result, start_response)
@@ -29,21 +29,22 @@ class Gzip:
 
 
 def compress_list(items, start_response):
-    coder = make_coder()
-    content = b''.join([coder.compress(encode(item)) for item in items] + [coder.flush()])
+    compressor = make_compressor()
+    pieces = [compressor.compress(encode_item(item)) for item in items]
+    content = b''.join(pieces + [compressor.flush()])
     start_response.add_header('Content-Length', len(content))
     return [content]
 
 
 def compress_file(file):
-    coder = make_coder()
+    compressor = make_compressor()
     try:
         while True:
             piece = file.read(PIECE_BYTES)
             if not piece:
                 break
-            yield coder.compress(encode(piece))
-        yield coder.flush()
+            yield compressor.compress(encode_item(piece))
+        yield compressor.flush()
     finally:
         file.close()
 
@@ -51,14 +52,14 @@ def compress_file(file):
 def compress_iterator(result, environ, start_response):
     try:
         items = iter(result)
-        # A generator calls `start_response` before its first item.
+        # A generator calls `start_response` before it yields its first item.
         first = next(items, b'')
-        if begin(environ, start_response):
-            coder = make_coder()
-            yield coder.compress(encode(first))
+        if prepare_compression(environ, start_response):
+            compressor = make_compressor()
+            yield compressor.compress(encode_item(first))
             for item in items:
-                yield coder.compress(encode(item))
-            yield coder.flush()
+                yield compressor.compress(encode_item(item))
+            yield compressor.flush()
         else:
             yield first
             for item in items:
@@ -68,12 +69,12 @@ def compress_iterator(result, environ, start_response):
             result.close()
 
 
-def make_coder():
+def make_compressor():
     return zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WINDOW_BITS)
 
 
-def begin(environ, start_response):
-    """Sets the fields of a compressed response. Returns whether it is to be compressed."""
+def prepare_compression(environ, start_response):
+    """Sets the headers for a compressed response. Returns False if it must not be compressed."""
     if start_response.status_code in ('204', '304'):
         return False
     names = {name.lower(): name for name in start_response.response_headers}
@@ -87,13 +88,13 @@ def begin(environ, start_response):
     start_response.remove_header('Content-Length')
     tag = start_response.remove_header('ETag')
     if tag is not None:
-        # The content is the same, and its bytes are others.
+        # The content is the same but its bytes differ, so a strong entity tag becomes a weak one.
         start_response.add_header('ETag', tag if tag.startswith('W/') else 'W/' + tag)
     return True
 
 
 def accepts_gzip(field):
-    """Whether `Accept-Encoding` names gzip with a weight that is not 0."""
+    """Returns whether `Accept-Encoding` lists gzip with a weight above 0."""
     for part in field.lower().split(','):
         name, _, parameters = part.partition(';')
         if name.strip() in ('gzip', 'x-gzip'):
@@ -102,8 +103,8 @@ def accepts_gzip(field):
     return False
 
 
-def encode(item):
-    """Returns an item of content as bytes; one that is no text is left out."""
+def encode_item(item):
+    """Returns an item of the body as bytes; an item of any other type becomes empty."""
     if isinstance(item, str):
         return item.encode('utf-8')
     return item if isinstance(item, bytes) else b''
