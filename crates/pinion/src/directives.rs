@@ -4,14 +4,14 @@
 //!
 //! Rows stand in one file for each side of the program: [`command_flags`] (how an archive is looked
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`server_limits`]
-//! (connections, timeouts, memory and space for uploads), [`server_header`] (how it names itself), [`lua`] (how its
-//! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has), [`proxy`]
-//! and [`mount`] (which paths other servers respond to), `cgi` (CGI scripts that flags name), `php`
-//! (PHP that the server starts), [`access`] (who may request what) and [`supervised_program`]
-//! (which programs it keeps running). The tables of the keys are in [`config_file_tables`], the
-//! headings above flags in [`mod@group`]. The texts of a flag that differ under one verb are in
-//! [`verb_wording`]. Examples and the like, which follow the flags in the help, are in
-//! [`manual_sections`].
+//! (connections, timeouts, memory and space for uploads), [`server_header`] (how it names itself),
+//! [`lua`] (how its scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server
+//! has), [`proxy`] and [`mount`] (which paths other servers respond to), `cgi` (CGI scripts that
+//! flags name), `php` (PHP that the server starts), [`access`] (who may request what) and
+//! [`supervised_program`] (which programs it keeps running). The tables of the keys are in
+//! [`config_file_tables`], the headings above flags in [`mod@group`]. The texts of a flag that
+//! differ under one verb are in [`verb_wording`]. Examples and the like, which follow the flags in
+//! the help, are in [`manual_sections`].
 
 mod access;
 pub(crate) mod build;

@@ -39,7 +39,8 @@ class AsgiServer:
         try:
             stream, _ = self.listener.accept()
         except OSError:
-            # The worker has given up, or this process has no free descriptor; the worker retries.
+            # The worker has closed the connection, or this process has no free descriptor: the
+            # worker tries again.
             return
         stream.setblocking(False)
         task = self.loop.create_task(self.create_connection(stream))

@@ -115,7 +115,8 @@ class WsgiServer(WsgiThreads):
         try:
             descriptor, _ = self.listener._accept()
         except OSError:
-            # The worker has given up, or this process has no free descriptor; the worker retries.
+            # The worker has closed the connection, or this process has no free descriptor: the
+            # worker tries again.
             return
         stream = _socket.socket(fileno=descriptor)
         stream.setblocking(True)

@@ -43,9 +43,10 @@ pub const PAGE_VALUES: [&str; 19] = [
 ///   out      the output so far: strings and numbers up to out.n, joined by the sender
 /// ```
 ///
-/// `values.write` appends to `out` as the page does: `out.n = out.n + 1; out[out.n] = text`. As soon
-/// as `out.n` is above `out.most` the page calls `out:full()`, which may send the present pieces,
-/// set `out.n` back, or raise `out.most`; other senders may do so, too, while the page waits.
+/// `values.write` appends to `out` as the page does: `out.n = out.n + 1; out[out.n] = text`. As
+/// soon as `out.n` is above `out.most` the page calls `out:full()`, which may send the present
+/// pieces, set `out.n` back, or raise `out.most`; other senders may do so, too, while the page
+/// waits.
 ///
 /// A block that waits is `values.async(function(done, out, write, fragment) … end)`, the last one
 /// only in a page that names `fragment`: it returns when the page goes on, which is after `done()`,
@@ -67,8 +68,8 @@ pub struct Template {
     pub has_async: bool,
     /// The values with a format, in the order of the page.
     pub formats: Vec<Formatted>,
-    /// The names of [`PAGE_VALUES`] that the code of the page uses, in that order: a page that never names
-    /// `post_render` can be sent while it is made.
+    /// The names of [`PAGE_VALUES`] that the code of the page uses, in that order: a page that
+    /// never names `post_render` can be sent while it is made.
     pub value_names: Vec<&'static str>,
 }
 

@@ -4,9 +4,9 @@ use super::project::File;
 
 const TRIPLE_QUOTE: &str = "\"\"\"";
 
-/// Returns the comments of a Rust file, or the lines of a Lua, Python or shell file that are comments
-/// or docstrings: at their positions, without the signs that begin them, and with everything else
-/// blank. `None` for other files.
+/// Returns the comments of a Rust file, or the lines of a Lua, Python or shell file that are
+/// comments or docstrings: at their positions, without the signs that begin them, and with
+/// everything else blank. `None` for other files.
 pub(super) fn comments(file: &File) -> Option<String> {
     if let Some(source) = &file.rust {
         return Some(without_marks(&source.comments, &['/', '!']));

@@ -1,6 +1,7 @@
 //! Load over HTTP/1.1, plain or with TLS, or over RESP (the protocol of Redis), at a fixed rate,
 //! whatever the server does (an open loop): each request has a due time from which its latency
-//! counts, so a stalled server does not get fewer requests. The counts are printed as one line of JSON; times are microseconds.
+//! counts, so a stalled server does not get fewer requests. The counts are printed as one line of
+//! JSON; times are microseconds.
 //!
 //! The requests are all the same, and so are the lengths of the responses. The connections take
 //! turns, so that requests are due at even distances. One thread sends and receives without ever

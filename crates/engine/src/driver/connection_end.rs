@@ -146,7 +146,10 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.say_goodbye(slot);
         }
         let connection = self.core.connections.get(slot);
-        let is_attached = !matches!(&connection.protocol, Protocol::Connecting(it) if it.step == ConnectStep::Wanted);
+        let is_attached = match &connection.protocol {
+            Protocol::Connecting(connecting) => connecting.step != ConnectStep::Wanted,
+            _ => true,
+        };
         self.core.close_protocol(slot);
         let WorkerCore { connections, wheel, buffers, .. } = &mut self.core;
         let Buffers { pool, .. } = buffers;

@@ -79,8 +79,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a page. `own` are names of the generated code, `page_values` the names that the server
-    /// lends.
+    /// Parses a page. `own` are names of the generated code, `page_values` the names that the
+    /// server lends.
     pub(crate) fn page(
         page: &'a ExpandedPage<'a>,
         place: PageContext,

@@ -158,7 +158,8 @@ impl Gateway {
         self.cgi = Some(cgi);
     }
 
-    /// Records a request that has ended, and responds if it has failed. `refusal` is the status for content that was refused.
+    /// Records a request that has ended, and responds if it has failed. `refusal` is the status for
+    /// content that was refused.
     fn cgi_ended(
         &mut self,
         ended: CgiEnded,

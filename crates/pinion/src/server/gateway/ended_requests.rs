@@ -16,7 +16,8 @@ use pinion_site::error_page_at;
 const FORWARDED_METHODS: &[u8] = b"GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE, QUERY";
 
 impl Gateway {
-    /// Records a request that has ended, and responds if it has failed. `refusal` is the status for content that was refused.
+    /// Records a request that has ended, and responds if it has failed. `refusal` is the status for
+    /// content that was refused.
     pub(super) fn ended(
         &mut self,
         ended: Ended,
