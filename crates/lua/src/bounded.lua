@@ -25,10 +25,17 @@ local function check_index(index, length, name)
     end
 end
 
-if not is_lua54 then -- LuaJIT makes one step for each index from the end of the list down to this
-one, even far below -- 1, and has integers of 32 bits. function table.insert(list, ...) if
-select("#", ...) == 2 then check_index(tonumber((...)), 2 ^ 31 - 1, "insert") end return
-lua_insert(list, ...) end return end
+if not is_lua54 then
+    -- LuaJIT makes one step for each index from the end of the list down to this one, even far
+    -- below 1, and has integers of 32 bits.
+    function table.insert(list, ...)
+        if select("#", ...) == 2 then
+            check_index(tonumber((...)), 2 ^ 31 - 1, "insert")
+        end
+        return lua_insert(list, ...)
+    end
+    return
+end
 
 -- Only Lua 5.4: no hook runs in finalizers.
 function setmetatable(value, meta)

@@ -21,10 +21,22 @@ function pinion.ending()
 end
 
 -- Waits, and returns true after `seconds`; nil and the reason as soon as the server stops or the
-script -- is replaced. function pinion.wait(seconds) check_seconds(seconds, "pinion.wait") local
-until_ms = host.now_ms() + seconds * 1000 while true do local ending = host.ending() if ending then
-return nil, ending end local left_ms = until_ms - host.now_ms() if left_ms <= 0 then return true end
-wait("await", left_ms / 1000) end end
+-- script is replaced.
+function pinion.wait(seconds)
+    check_seconds(seconds, "pinion.wait")
+    local until_ms = host.now_ms() + seconds * 1000
+    while true do
+        local ending = host.ending()
+        if ending then
+            return nil, ending
+        end
+        local left_ms = until_ms - host.now_ms()
+        if left_ms <= 0 then
+            return true
+        end
+        wait("await", left_ms / 1000)
+    end
+end
 
 local subscription_methods = {}
 local Subscription = { __index = subscription_methods, __name = "subscription" }

@@ -1,9 +1,10 @@
--- The functions for patterns as scripts see them. Rust searches and returns positions in the --
-subject; this file makes strings of them. Everything that calls functions of the script is --
-written in Lua, so that they run under the hook, may yield, and have a traceback like any other --
-function. Errors are raised here as strings that begin with the line of the script. -- -- The
-functions use no globals, because a script may have changed them. Only tail calls lead from the call
--- of the script to the call of `error`: otherwise its level would be wrong.
+-- The functions for patterns as scripts see them. Rust searches and returns positions in the
+-- subject; this file makes strings of them. Everything that calls functions of the script is
+-- written in Lua, so that they run under the hook, may yield, and have a traceback like any other
+-- function. Errors are raised here as strings that begin with the line of the script.
+--
+-- The functions use no globals, because a script may have changed them. Only tail calls lead from
+-- the call of the script to the call of `error`: otherwise its level would be wrong.
 
 local native, code, SHORT_BYTES = ...
 local NONE, FAILED, STALE, WRONG_NUMBER = code.none, code.failed, code.stale, code.wrong_number
