@@ -304,7 +304,8 @@ fn source_line(path: &Path, error: &io::Error) -> String {
         io::ErrorKind::NotFound => format!("{shown} does not exist; give a folder"),
         io::ErrorKind::NotADirectory => format!("{shown} is not a folder; give a folder"),
         io::ErrorKind::PermissionDenied => format!(
-            "cannot read the folder {shown}: {}; let the user that runs Pinion read and enter it",
+            "cannot read the folder {shown}: {}; give the user that runs Pinion read and execute \
+             permission",
             without_number(error)
         ),
         _ => format!("cannot read the folder {shown}: {}", without_number(error)),

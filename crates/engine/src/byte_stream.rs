@@ -21,7 +21,7 @@ pub(crate) struct ByteStream {
     /// Whether the queue exceeded its high water, so that `Writable` is owed.
     pub(crate) owes_writable: bool,
     /// Whether the peer has ended its side, so that `End` is owed after the bytes that came before.
-    pub(crate) owes_end: bool,
+    pub(crate) end_event_pending: bool,
     /// The number of bytes that the application will take.
     pub(crate) wanted_bytes: u64,
     /// The application's tag of it, if the server has opened it.
@@ -70,7 +70,7 @@ impl ByteStream {
         Self {
             state: StreamState::Open,
             owes_writable: false,
-            owes_end: peer_ended,
+            end_event_pending: peer_ended,
             wanted_bytes: 0,
             tag: None,
             progress: 0,

@@ -53,7 +53,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         backend.give_back(lent);
         if has_ended && !self.core.connections.get(slot).link.peer_ended {
-            return self.ended(slot);
+            return self.receive_input_end(slot);
         }
         self.settle(slot);
     }
@@ -80,7 +80,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             if let Some(why) = self.core.connections.get(slot).link.cut {
                 return self.cut(slot, why);
             }
-            self.tell_ended(slot);
+            self.report_exchange_ends(slot);
             let mut flush = self.flush(slot, &mut turn_bytes);
             if let Flush::Broken(gone) = flush {
                 if !self.reads_on(slot, gone) {
@@ -89,7 +89,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 flush = Flush::Empty;
             }
             if flush == Flush::Empty {
-                self.tell_ended(slot);
+                self.report_exchange_ends(slot);
                 self.tell_sent(slot);
                 self.finish_stream(slot);
             }
@@ -111,7 +111,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 break;
             }
         }
-        if self.core.connections.get(slot).link.peer_ended && self.after_end(slot) {
+        if self.core.connections.get(slot).link.peer_ended && self.process_input_end(slot) {
             return;
         }
         self.update_receiving(slot);
@@ -138,7 +138,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Protocol::ByteStream(_) | Protocol::Connecting(_) => {
                 byte_streams::deliver_event(app, core, slot, notice.for_stream());
             }
-            _ => http1::tell(app, core, slot, notice.for_exchange()),
+            _ => http1::deliver_event(app, core, slot, notice.for_exchange()),
         }
     }
 }

@@ -59,7 +59,7 @@ impl Exchange<'_> {
         match self.stream() {
             Some(stream) => stream.end_number = Some(number),
             None => {
-                self.core.connections.get(self.slot).link.owes_end = true;
+                self.core.connections.get(self.slot).link.exchange_end_pending = true;
                 self.core.http1_ends.insert(self.slot, number);
             }
         }
@@ -70,7 +70,7 @@ impl Exchange<'_> {
     pub fn end_number(&mut self) -> Option<NonZeroU32> {
         match self.carrier {
             Carrier::Connection => {
-                let is_owed = self.core.connections.get(self.slot).link.owes_end;
+                let is_owed = self.core.connections.get(self.slot).link.exchange_end_pending;
                 self.core.http1_ends.get(&self.slot).copied().filter(|_| is_owed)
             }
             Carrier::Stream(_) => self.stream().and_then(|stream| stream.end_number),

@@ -163,7 +163,7 @@ impl OpenExchange {
 
     /// Returns whether the application has the whole request, has not responded to it yet, and does
     /// not know that the client sends no more.
-    pub(crate) fn owes_input_end(&self) -> bool {
+    pub(crate) fn is_input_end_pending(&self) -> bool {
         self.content.is_none() && self.state.awaits_input_end()
     }
 

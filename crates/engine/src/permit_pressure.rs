@@ -87,8 +87,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     #[cold]
     fn close_unused(&mut self, shortage: Shortage) {
         let now_ms = self.core.now.monotonic_ms;
-        let is_late = self.punctuality.is_catching_up() || now_ms < self.permit_relief_after_ms;
-        if is_late || self.core.ending != WorkerEnding::No {
+        let delay_at_random =
+            self.punctuality.is_catching_up() || now_ms < self.permit_relief_after_ms;
+        if delay_at_random || self.core.ending != WorkerEnding::No {
             return;
         }
         self.permit_shortage = None;

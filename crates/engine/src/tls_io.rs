@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::backend::{Backend, Sending, Slot};
 use crate::connection::Protocol;
 use crate::connection_direction::ConnectionDirection;
-use crate::driver::connection_end::notify_gone;
+use crate::driver::connection_end::report_gone;
 use crate::driver::connection_output::Flush;
 use crate::driver::{self, http1, outgoing_connections, protocol_detection};
 use crate::end_reason::Gone;
@@ -119,7 +119,7 @@ fn end_with_alert<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
         Protocol::Connecting(_) => Gone::NotConnected(NotConnected::Tls),
         _ => Gone::Refused,
     };
-    notify_gone(app, core, slot, why);
+    report_gone(app, core, slot, why);
     let WorkerCore { connections, buffers, .. } = core;
     let Buffers { outputs, pool, mappings, .. } = buffers;
     let link = &mut connections.get(slot).link;
@@ -209,7 +209,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 
     /// Informs the peer that the connection ends in good order, if the kernel takes that at once.
-    pub(crate) fn say_goodbye(&mut self, slot: Slot) {
+    pub(crate) fn send_close_notify(&mut self, slot: Slot) {
         let Self { backend, core, .. } = self;
         let link = &mut core.connections.get(slot).link;
         let is_blocked = link.blocked.is_some();

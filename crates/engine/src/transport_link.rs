@@ -33,7 +33,7 @@ pub(crate) struct TransportLink {
     pub(crate) owes_sent: bool,
     /// Whether the application has yet to be informed of the end of an HTTP/1 exchange, whose
     /// number is in [`WorkerCore::http1_ends`](crate::worker_core::WorkerCore).
-    pub(crate) owes_end: bool,
+    pub(crate) exchange_end_pending: bool,
     /// The reason why the connection is to be cut before anything else happens on it.
     pub(crate) cut: Option<Gone>,
     /// Whether the application has acted on it outside of its own events.
@@ -69,7 +69,7 @@ impl TransportLink {
             blocked: None,
             sending: false,
             owes_sent: false,
-            owes_end: false,
+            exchange_end_pending: false,
             cut: None,
             dirty: false,
             deadline: Deadline::NONE,

@@ -288,7 +288,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Completion::ListenerLost { .. } => self.pause_accepting(),
             Completion::ClientMissed => self.shared.pass_on(self.core.worker),
             Completion::Connected { slot, result } => self.connected(slot, result),
-            Completion::Ended { slot } => self.ended(slot),
+            Completion::Ended { slot } => self.receive_input_end(slot),
             Completion::Failed { slot, .. } => self.cut(slot, Gone::Peer),
             Completion::Writable { slot } => {
                 self.core.connections.get(slot).link.blocked = None;

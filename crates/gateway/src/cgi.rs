@@ -55,7 +55,7 @@ use crate::stored_content::StoredContent;
 use crate::x_sendfile::FileResponse;
 use cgi_failure::CgiFailure;
 use cgi_scripts::CgiScripts;
-use running_scripts::{RunningScripts, ScriptTurn};
+use running_scripts::{RunningScripts, ScriptMayStart};
 pub use script_output::OutputError;
 use script_queue::QueueEntry;
 use script_request::{RequestStage, ScriptEnd, ScriptRequest};
@@ -214,7 +214,9 @@ impl Cgi {
                 request.due_ms = now_ms + request.scripts.timeout_ms;
                 self.go_on(address, exchange)
             }
-            Event::Posted(message) if message.is::<ScriptTurn>() => self.turn(address, exchange),
+            Event::Posted(message) if message.is::<ScriptMayStart>() => {
+                self.turn(address, exchange)
+            }
             Event::Deadline => self.deadline(address, exchange),
             Event::Refused(Refusal::ContentTooLarge) if request.is_measured() => {
                 Some(self.failed(address, CgiFailure::LengthRequired))
@@ -333,7 +335,7 @@ impl Cgi {
         started.err().map(|failure| self.fail_started(address, failure))
     }
 
-    /// Starts the script of a request, which has a place among those that run.
+    /// Starts the script of a request, which has a permit of the queue.
     fn start(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Result<(), CgiFailure> {
         let now_ms = exchange.now().monotonic_ms;
         let Some(request) = self.requests.get_mut(&address) else { return Ok(()) };
@@ -403,7 +405,8 @@ impl Cgi {
         CgiEnded::Failed(failure)
     }
 
-    /// Ends a request of an exchange whose script could not be started. Its place is free already.
+    /// Ends a request of an exchange whose script could not be started. Its permit is released
+    /// already.
     fn fail_started(&mut self, address: Address, failure: CgiFailure) -> CgiEnded {
         self.requests.remove(&address);
         CgiEnded::Failed(failure)
@@ -433,7 +436,7 @@ impl Cgi {
     }
 }
 
-/// A worker that ends in a panic leaves its places to the others.
+/// Releases the permits of waiting requests, also when the worker panics.
 impl Drop for Cgi {
     fn drop(&mut self) {
         for (address, request) in std::mem::take(&mut self.requests) {

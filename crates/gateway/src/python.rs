@@ -65,7 +65,7 @@ use crate::limits::{PYTHON_TAG, REQUEST_PIECE_BYTES};
 use crate::proxy::{Ended, UploadQuotas};
 use crate::proxy_error::ProxyError;
 use limits::QUEUE_TIMEOUT_MS;
-use process_assignment::ProcessTurn;
+use process_assignment::ProcessIsFree;
 use process_link::ProcessLink;
 use python_app::PythonApp;
 use python_failure::PythonFailure;
@@ -219,7 +219,7 @@ impl Python {
                 self.send_room(address, room, exchange);
                 None
             }
-            Event::Posted(message) if message.is::<ProcessTurn>() => {
+            Event::Posted(message) if message.is::<ProcessIsFree>() => {
                 self.turn(address, exchange);
                 None
             }

@@ -24,14 +24,14 @@ end
 -- Runs `work` after the response to the request.
 function pinion.spawn(work)
     check_function(work, 1, "pinion.spawn")
-    check_spawned(host.after(work))
+    check_spawned(host.spawn_after_request(work))
 end
 
--- The tasks that each task waits for. The waiting task holds the list, so the entry of a task that
--- is ended while it waits is collected.
+-- The tasks that each task waits for. The values are weak: when a waiting task is ended, its list
+-- is collected, and the entry disappears.
 local awaited = setmetatable({}, { __mode = "v" })
 
--- Returns whether a task waits for another one, also through other tasks.
+-- Returns whether a task waits for another one, directly or through other tasks.
 local function waits_for(from, to)
     local seen, found, index = { [from] = true }, { from }, 1
     while found[index] do
@@ -50,7 +50,7 @@ local function waits_for(from, to)
 end
 
 -- Runs functions at the same time and waits for all of them. Returns the first result of each, in
--- this order.
+-- the order of the arguments.
 function pinion.gather(...)
     local count = select("#", ...)
     local ids, values, has_failed = {}, {}, {}
@@ -59,15 +59,15 @@ function pinion.gather(...)
     end
     for index = 1, count do
         local work = select(index, ...)
-        ids[index] = check_spawned(host.child(function()
+        ids[index] = check_spawned(host.spawn_child(function()
             local ok, value = pcall(work)
             values[index], has_failed[index] = value, not ok
         end))
     end
-    local own, failed = host.current(), nil
-    awaited[own] = ids
+    local task, failed = host.current(), nil
+    awaited[task] = ids
     for index = 1, count do
-        while host.watch(ids[index]) do
+        while host.wake_when_done(ids[index]) do
             wait("wake")
         end
         if has_failed[index] ~= false then
@@ -75,7 +75,7 @@ function pinion.gather(...)
             break
         end
     end
-    awaited[own] = nil
+    awaited[task] = nil
     if failed and has_failed[failed] == nil then
         error("function #" .. failed .. " of pinion.gather was ended by a limit; the log has the "
             .. "reason in an earlier line", 2)
@@ -133,7 +133,7 @@ local function store_in_cache(key, entry)
 end
 
 -- The host calls this when memory is short. Values that are being made are kept.
-host.on_shortage(function()
+host.on_memory_pressure(function()
     for key, entry in next, cache do
         if entry.until_ms then
             cache[key], cache_keys[entry.index] = nil, nil
@@ -148,16 +148,16 @@ function pinion.cached(key, seconds, produce)
         bad_argument(2, "pinion.cached", "number", seconds, 2)
     end
     check_function(produce, 3, "pinion.cached")
-    local entry, own = cache[key], host.current()
+    local entry, task = cache[key], host.current()
     -- Tasks that wait for each other in a circle would wait forever.
-    if entry and not entry.until_ms and waits_for(entry.maker, own) then
+    if entry and not entry.until_ms and waits_for(entry.maker, task) then
         error("pinion.cached(\"" .. tostring(key) .. "\"): its function calls pinion.cached with "
             .. "the same key, itself or through what it waits for, and would wait for itself; "
             .. "use another key", 2)
     end
     if not entry or (entry.until_ms and entry.until_ms <= host.now_ms()) then
         entry = {}
-        entry.maker = check_spawned(host.own(function()
+        entry.maker = check_spawned(host.spawn_independent(function()
             local ok, value = pcall(produce)
             if ok then
                 -- False is a value, too.
@@ -171,11 +171,11 @@ function pinion.cached(key, seconds, produce)
     end
     if not entry.until_ms then
         local ids = { entry.maker }
-        awaited[own] = ids
-        while not entry.until_ms and host.watch(ids[1]) do
+        awaited[task] = ids
+        while not entry.until_ms and host.wake_when_done(ids[1]) do
             wait("wake")
         end
-        awaited[own] = nil
+        awaited[task] = nil
     end
     if not entry.until_ms then
         -- A limit has ended the task.
@@ -255,14 +255,14 @@ end
 pinion.keep = setmetatable({}, {
     __index = function(_, name)
         if type(name) == "string" then
-            return host.kept(name)
+            return host.read_kept(name)
         end
     end,
     __newindex = function(_, name, value)
         if type(name) ~= "string" then
             error("a name in pinion.keep is a string, not a " .. type(name), 2)
         end
-        local why = host.keep(name, value)
+        local why = host.write_kept(name, value)
         if why then
             error(why, 2)
         end

@@ -21,14 +21,15 @@ local function return_or_raise(ok, ...)
     error((...), 0)
 end
 
--- Variables of Lua 5.4 with `<close>`. After an error that ends a coroutine no hook would run in
--- their `__close` functions, so errors end a coroutine only after its variables have been closed.
+-- To-be-closed variables (Lua 5.4). When an error ends a coroutine, Lua runs the `__close`
+-- metamethods without the debug hook, so the CPU limit would not apply. `pcall` around the body
+-- closes the variables first, while the hook still runs.
 local with_closed_variables
 if host.close then
     local lua_create, close = create, host.close
     resume = host.resume
 
-    -- The caller of `resume` gets the error unchanged.
+    -- Creates a coroutine whose body runs in `pcall`, and raises its error again unchanged.
     function create(body)
         if type(body) ~= "function" then
             bad_argument(1, "create", "function", body, 2)

@@ -132,7 +132,7 @@ function methods.file(response, path, options)
 end
 
 -- A script that `pinion run` runs has no folders.
-if host.alone then
+if host.command_line then
     for name in pairs(pinion.fs) do
         pinion.fs[name] = function()
             return nil, "pinion run gives a script no folders, so pinion.fs." .. name

@@ -64,8 +64,9 @@
 //! calls the chunks of the other files, which Rust loads: `coroutines.lua`, `routes.lua`,
 //! `responses.lua`, `request_content.lua`, `background_work.lua`, `subscriptions.lua`, `files.lua`,
 //! `fetch.lua`, `process.lua`, `store.lua` and `session.lua`. `pages/*.lua` hold the functions that
-//! pages may call, `bounded.lua`, `charged.lua` and `depth.lua` the library functions of Lua with
-//! limits, `pattern/library.lua` those of patterns, and `require.lua` is `require`.
+//! pages may call, `bounded_functions.lua`, `charged_functions.lua` and `guarded_functions.lua` the
+//! library functions of Lua with limits, `pattern/library.lua` those of patterns, and `require.lua`
+//! is `require`.
 #![deny(unsafe_code)]
 
 // Brings LuaJIT, whose functions mlua calls.

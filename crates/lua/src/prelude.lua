@@ -10,7 +10,7 @@ local gsub, pcall, yield = string.gsub, pcall, coroutine.yield
 local DONE = host.DONE
 local host_request, host_field = host.request, host.request_field
 
--- Refuses an argument, in the words of the libraries of Lua. `expected` may contain a hint.
+-- Refuses an argument with the message of the libraries of Lua. `expected` may contain a hint.
 local function bad_argument(position, name, expected, value, level)
     error("bad argument #" .. position .. " to '" .. name .. "' (" .. expected .. " expected, got "
         .. type(value) .. ")", level + 1)
@@ -60,12 +60,13 @@ local function return_or_raise(name, ok, ...)
     error(host_error_text((...), name), 2)
 end
 
--- Up to this length, in bytes, a string costs less than the call that charges for it.
+-- Strings up to this length, in bytes, are not charged to the CPU limit: the charge would take
+-- longer than the work.
 local LONG_BYTES = 16384
 
 local function charge_for(text)
     if type(text) == "string" and #text > LONG_BYTES then
-        host.charge(#text)
+        host.charge_cpu(#text)
     end
 end
 
@@ -179,17 +180,17 @@ pinion.log = line_writer(host.log)
 print = pinion.log
 
 -- A script that `pinion run` runs at the command line.
-if host.alone then
-    print = line_writer(host.alone.print)
-    pinion.exit = host.alone.exit
-    arg = host.alone.arguments
+if host.command_line then
+    print = line_writer(host.command_line.print)
+    pinion.exit = host.command_line.exit
+    arg = host.command_line.arguments
 end
 
 local own_status = response_methods.status
 
--- Refuses fields of the response by which scripts of other servers set the status, the body and the
+-- Refuses properties of `res` by which scripts of other servers set the status, the body and the
 -- headers.
-local function refuse_foreign_fields(response)
+local function refuse_assigned_properties(response)
     local is_status = response.status ~= own_status
     local field = is_status and "status" or response.body ~= nil and "body" or "headers"
     local instead = is_status and "res:status(404)" or field == "body" and "res:write(text)"
@@ -231,27 +232,29 @@ local function refuse_nil(response, route, count)
     end
 end
 
--- Runs the handler of one request. `more` is the parameters of the route; for the handler of errors
--- it is the message, and `name` is the ID of the error in the log.
-local function handle(id, route, more, name)
+-- Runs the handler of one request. For the handler of errors there is a message in place of the
+-- parameters of the route, and the ID of the error in the log.
+local function handle(id, route, parameters_or_message, error_id)
     local request
-    if more and type(route) == "number" then
-        request, more = setmetatable({ id, params = more }, Request), nil
+    local message = parameters_or_message
+    if message and type(route) == "number" then
+        request, message = setmetatable({ id, params = parameters_or_message }, Request), nil
     else
         request = setmetatable({ id }, Request)
     end
     local response = new_response(id, route)
-    local count, result, why = count_values(handlers[route](request, response, more, name))
+    local count, result, second =
+        count_values(handlers[route](request, response, message, error_id))
     -- The results of a function that has failed: `return pinion.fs.read(path)`.
-    if result == nil and why ~= nil and response.n == 1 and not response.is_settled then
-        error("the handler returned nil and an error: " .. tostring(why))
+    if result == nil and second ~= nil and response.n == 1 and not response.is_settled then
+        error("the handler returned nil and an error: " .. tostring(second))
     end
     if response.status ~= own_status or response.body ~= nil or response.headers ~= nil then
-        refuse_foreign_fields(response)
+        refuse_assigned_properties(response)
     elseif result == nil then
         refuse_nil(response, route, count)
-    elseif type(why) == "number" and why >= 100 and why < 600 then
-        log_second_value(route, why)
+    elseif type(second) == "number" and second >= 100 and second < 600 then
+        log_second_value(route, second)
     end
     -- A response with a file is complete, and `res:file` returns true.
     if result ~= nil and result ~= response and (result ~= true or response.n) then
@@ -268,18 +271,19 @@ local function handle(id, route, more, name)
 end
 
 -- Handles one request after another in the same coroutine.
-local function request_loop(id, route, more, name)
+local function request_loop(id, route, parameters_or_message, error_id)
     while true do
-        id, route, more, name = yield(DONE, handle(id, route, more, name))
+        id, route, parameters_or_message, error_id =
+            yield(DONE, handle(id, route, parameters_or_message, error_id))
     end
 end
 
--- Wraps the function of a background task. An error in a tail call of that function then has the
--- position of the wrapper, which the host replaces by that of the function. For handlers `handle`
--- has this effect.
+-- Wraps the function of a background task, so that a frame stays on the stack even if the function
+-- ends in a tail call. The host replaces the position of this frame by that of the function. For
+-- handlers `handle` is this frame.
 local function background_task(work)
     return function(...)
-        -- A call of an expression leaves no name in the traceback.
+        -- The call through `select` keeps the local name `work` out of the traceback.
         select(1, work)(...)
     end
 end

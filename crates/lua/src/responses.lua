@@ -8,12 +8,13 @@ local concat, error, min, pcall, select, setmetatable, tostring, type =
 local check_own, host_error_text, json_encode, wait =
     prelude.check_own, prelude.host_error_text, prelude.json_encode, prelude.wait
 local bad_argument, check_object = host.bad_argument, host.check_object
-local BUFFER_BYTES, FEW_PIECES, MANY_PIECES, STAMP_FIRST, STAMPS =
-    host.RESPONSE_BUFFER_BYTES, host.FEW_PIECES, host.MANY_PIECES, host.STAMP_FIRST, host.STAMPS
+local BUFFER_BYTES, FEW_PIECES, MANY_PIECES =
+    host.RESPONSE_BUFFER_BYTES, host.FEW_PIECES, host.MANY_PIECES
+local PREFIX_FIRST, PREFIX_COUNT = host.PREFIX_FIRST, host.PREFIX_COUNT
 local new_table = host.new_table
 
 -- A response is { "", piece, piece, …, id = the ID of the request }; `n` is the index of the last
--- piece. The first element is for a mark that the host removes.
+-- piece. The first element is for a prefix that the host removes.
 local response_methods = {}
 local Response = { __index = response_methods, __name = "response" }
 
@@ -36,12 +37,12 @@ local function check_head_is_open(response, call)
     end
 end
 
--- Returns all pieces as one string, after a number that the host removes; `STAMPS` in the host
--- has the reason.
+-- Returns all pieces as one string, after a number that the host removes. It makes long strings
+-- differ at their start, so that LuaJIT does not hash them completely (`vm/response_text.rs`).
 local serial = 0
-local function stamped_content(response)
-    serial = (serial + 1) % STAMPS
-    response[1] = STAMP_FIRST + serial
+local function with_unique_prefix(response)
+    serial = (serial + 1) % PREFIX_COUNT
+    response[1] = PREFIX_FIRST + serial
     return concat(response, "", 1, response.n)
 end
 
@@ -49,7 +50,7 @@ end
 local function send(response, operation)
     check_own(response.id, 4)
     local n = response.n
-    local text = stamped_content(response)
+    local text = with_unique_prefix(response)
     for index = 2, n do
         response[index] = nil
     end
@@ -193,8 +194,8 @@ function response_methods.json(response, ...)
     return response
 end
 
--- Turns compression on or off: the length of a compressed page reveals a secret in it if others
--- choose a part of the page.
+-- Turns compression on or off: the length of a compressed response reveals a secret in it if an
+-- attacker controls a part of the content (BREACH).
 function response_methods.compress(response, is_wanted)
     check_head_is_open(response, "res:compress(false)")
     if type(is_wanted) ~= "boolean" then
@@ -235,7 +236,7 @@ local function new_response(id, route)
     if not count then
         return setmetatable({ "", "", "", "", "", id = id, n = 1, bytes = 0 }, Response)
     end
-    -- Pages have some named fields in it.
+    -- Pages store some named fields in it: eight hash slots.
     local response = new_table(count, 8)
     response[1], response.id, response.n, response.bytes = "", id, 1, 0
     return setmetatable(response, Response)

@@ -10,7 +10,7 @@ local bad_argument = host.bad_argument
 -- The handlers, by the number of their route or by the name of a special handler.
 local handlers = {}
 
--- Stores the results of `next` for check_result.
+-- Stores the results of `next` for check_middleware_result.
 local function store_results(call, ...)
     call.returned, call.why = ...
     return ...
@@ -19,16 +19,20 @@ end
 local KEEP_RESULTS = "write `return next()`, or keep both results, "
     .. "`local result, why = next()`, and end with `return result, why`"
 
--- Checks the results of a middleware. One that does not call `next`, and one that loses the results
--- of the handler, would otherwise send an empty response with status 200.
-local function check_result(outer, call, response, result, why, ...)
-    local is_of_handler = call.is_used and result == call.returned
+-- Raises an error that names the middleware by its position.
+local function raise_for(middleware, text)
+    error(host.source_position(middleware) .. "the middleware " .. text, 0)
+end
+
+-- Checks the results of a middleware function. One that does not call `next`, and one that loses
+-- the results of the handler, would otherwise send an empty response with status 200.
+local function check_middleware_result(middleware, call, response, result, why, ...)
+    local is_result_of_next = call.was_called and result == call.returned
     if type(result) == "function" and result == call.next then
-        error(host.source_position(outer) .. "the middleware returned its `next` without calling "
-            .. "it; write `return next()`", 0)
-    elseif type(result) == "boolean" and response.n and not is_of_handler then
-        error(host.source_position(outer) .. "the middleware returned a boolean; write `return "
-            .. "next()` to continue, or return a text to respond", 0)
+        raise_for(middleware, "returned its `next` without calling it; write `return next()`")
+    elseif type(result) == "boolean" and response.n and not is_result_of_next then
+        raise_for(middleware, "returned a boolean; write `return next()` to continue, or return a "
+            .. "text to respond")
     end
     local is_empty = result == nil and why == nil and response.n == 1
         and not (response.has_begun or response.is_settled)
@@ -37,16 +41,15 @@ local function check_result(outer, call, response, result, why, ...)
     end
     local returned = call.returned
     if returned ~= nil and returned ~= "" and returned ~= response then
-        error(host.source_position(outer) .. "the middleware called `next()` and returned "
-            .. "nothing, so what the handler returned is lost; " .. KEEP_RESULTS
-            .. "; write `return \"\"` if the response is to be empty", 0)
+        raise_for(middleware, "called `next()` and returned nothing, so what the handler returned "
+            .. "is lost; " .. KEEP_RESULTS .. "; write `return \"\"` if the response is to be "
+            .. "empty")
     elseif returned == nil and call.why ~= nil and not response.has_status then
-        error(host.source_position(outer) .. "the middleware called `next()` and lost the error "
-            .. "that the handler returned (" .. tostring(call.why) .. "); " .. KEEP_RESULTS, 0)
-    elseif not call.is_used and not response.has_status then
-        error(host.source_position(outer) .. "the middleware returned nothing and did not call "
-            .. "`next()`, so no handler ran; write `return next()`, or `return \"\"` for an empty "
-            .. "response", 0)
+        raise_for(middleware, "called `next()` and lost the error that the handler returned ("
+            .. tostring(call.why) .. "); " .. KEEP_RESULTS)
+    elseif not call.was_called and not response.has_status then
+        raise_for(middleware, "returned nothing and did not call `next()`, so no handler ran; "
+            .. "write `return next()`, or `return \"\"` for an empty response")
     end
     return result, why, ...
 end
@@ -71,14 +74,15 @@ local function with_middleware(number, middleware, handler, origin)
         handler = function(request, response, more)
             local call = {}
             function call.next()
-                call.is_used = true
+                call.was_called = true
                 if is_innermost then
                     return store_results(call,
                         store_nil_result(response, inner(request, response, more)))
                 end
                 return store_results(call, inner(request, response, more))
             end
-            return check_result(outer, call, response, outer(request, response, call.next))
+            return check_middleware_result(outer, call, response,
+                outer(request, response, call.next))
         end
     end
     return handler
@@ -144,7 +148,7 @@ local METHODS = { "get", "head", "post", "put", "delete", "patch", "options", "q
 -- Adds the functions of a group to a table. `inherited` returns a list of the middleware that is
 -- registered outside of the group by now.
 local function add_group(into, prefix, inherited)
-    local own = {}
+    local own, name_of = {}, prefix == "" and "pinion." or "group."
     local function middleware()
         local all = inherited()
         for _, outer in ipairs(own) do
@@ -163,16 +167,16 @@ local function add_group(into, prefix, inherited)
     end
     function into.route(method, pattern, options, handler)
         if type(method) ~= "string" then
-            bad_argument(1, "pinion.route", "method such as \"GET\"", method, 2)
+            bad_argument(1, name_of .. "route", "method such as \"GET\"", method, 2)
         end
         register("route", 2, method:upper(), prefix, pattern, options, handler, middleware())
     end
     -- Handlers that are registered later run inside of this function.
     function into.use(outer)
         if type(outer) ~= "function" then
-            bad_argument(1, "pinion.use", "function(req, res, next)", outer, 2)
+            bad_argument(1, name_of .. "use", "function(req, res, next)", outer, 2)
         end
-        local why = host.group(prefix)
+        local why = host.check_group_prefix(prefix)
         if why then
             error(why, 2)
         end
@@ -181,15 +185,15 @@ local function add_group(into, prefix, inherited)
     end
     function into.group(more, body)
         if type(more) == "table" then
-            error("a group is made with a dot: pinion.group(prefix)", 2)
+            error("a group is made with a dot: " .. name_of .. "group(prefix)", 2)
         elseif type(more) ~= "string" then
-            bad_argument(1, "pinion.group", "prefix such as \"/admin\"", more, 2)
+            bad_argument(1, name_of .. "group", "prefix such as \"/admin\"", more, 2)
         elseif body ~= nil and type(body) ~= "function" then
-            bad_argument(2, "pinion.group", "function(group)", body, 2)
+            bad_argument(2, name_of .. "group", "function(group)", body, 2)
         end
         -- The prefix "/admin/" means "/admin".
         local whole = prefix .. more:gsub("/$", "")
-        local why = host.group(whole)
+        local why = host.check_group_prefix(whole)
         if why then
             error(why, 2)
         end
@@ -207,12 +211,12 @@ add_group(pinion, "", function()
 end)
 
 -- Returns the function that registers a handler for a special case.
-local function special_handler(name)
+local function special_handler(name, signature)
     return function(handler)
         if type(handler) ~= "function" then
-            bad_argument(1, "pinion." .. name, "function(req, res)", handler, 2)
+            bad_argument(1, "pinion." .. name, signature, handler, 2)
         end
-        local why = host.special(name)
+        local why = host.register_special_handler(name)
         if why then
             error(why, 2)
         end
@@ -221,7 +225,8 @@ local function special_handler(name)
     end
 end
 
-pinion.not_found, pinion.on_error = special_handler("not_found"), special_handler("on_error")
+pinion.not_found = special_handler("not_found", "function(req, res)")
+pinion.on_error = special_handler("on_error", "function(req, res, message, id)")
 
 return {
     handlers = handlers,

@@ -180,7 +180,7 @@ fn lend(lua: &Lua, globals: &Table) -> Result<()> {
     let debug = lua.create_table()?;
     debug.raw_set("traceback", lua.create_function(traceback)?)?;
     globals.raw_set("debug", debug)?;
-    let bounded = lua.load(include_str!("bounded.lua")).set_name("=pinion");
+    let bounded = lua.load(include_str!("bounded_functions.lua")).set_name("=pinion");
     bound(lua)?;
     bounded.call(!cfg!(feature = "luajit"))
 }
@@ -193,12 +193,12 @@ fn lend(lua: &Lua, globals: &Table) -> Result<()> {
 pub(crate) fn bound(lua: &Lua) -> Result<()> {
     let is_over = lua.create_function(|_, ()| Ok(cpu_watchdog::is_over()))?;
     let is_deep = lua.create_function(|_, ()| Ok(crate::native_stack_depth::is_deep()))?;
-    let chunk = lua.load(include_str!("depth.lua")).set_name("=pinion");
+    let chunk = lua.load(include_str!("guarded_functions.lua")).set_name("=pinion");
     let thrown: Function =
         chunk.call((is_over, is_deep, cfg!(feature = "luajit"), SOURCE_MAX_BYTES))?;
     lua.set_named_registry_value(THROWN, thrown)?;
     let charge = lua.create_function(|lua, bytes: f64| charge(lua, bytes as usize))?;
-    lua.load(include_str!("charged.lua"))
+    lua.load(include_str!("charged_functions.lua"))
         .set_name("=pinion")
         .call((charge, cfg!(feature = "luajit")))
 }
@@ -234,7 +234,7 @@ pub(crate) fn seed(lua: &Lua) -> Result<()> {
 }
 
 /// Implements `load(chunk [, name [, mode [, env]]])` for text only, because bytecode can do
-/// anything. The pieces of a reader have been joined by `depth.lua`.
+/// anything. The pieces of a reader have been joined by `guarded_functions.lua`.
 fn load(
     lua: &Lua,
     (chunk, name, _mode, environment): (Value, Option<mlua::LuaString>, Value, Option<Table>),

@@ -9,7 +9,7 @@ use mlua::Function;
 use pinion_engine::clock::Now;
 
 use crate::limits::{CLOCK_BACK_MAX_S, SCHEDULE_MIN_MS};
-use crate::task::{TaskId, WorkKind};
+use crate::task::{BackgroundTaskKind, TaskId};
 
 /// Work that is repeated.
 #[derive(Debug)]
@@ -68,10 +68,10 @@ impl Schedule {
     }
 
     /// Returns the kind of function that has made it.
-    pub(crate) fn kind(&self) -> WorkKind {
+    pub(crate) fn kind(&self) -> BackgroundTaskKind {
         match self.when {
-            When::Every(_) => WorkKind::Every,
-            When::Cron { .. } => WorkKind::Cron,
+            When::Every(_) => BackgroundTaskKind::Every,
+            When::Cron { .. } => BackgroundTaskKind::Cron,
         }
     }
 

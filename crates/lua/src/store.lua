@@ -175,7 +175,7 @@ end
 
 local current_fragment, make_fragment, forget_fragments = store_cache()
 
-host.on_shortage(function()
+host.on_memory_pressure(function()
     forget_values()
     forget_fragments()
 end)

@@ -4,17 +4,18 @@
 //! | module | contents |
 //! |---|---|
 //! | `request_task` | the task of a request, with the state of its response |
-//! | `background_task`, `work_kind` | the task of background work, and how it was started |
+//! | `background_task` | a task without a request |
+//! | `background_task_kind` | how a background task was started, and how long it lives |
 //! | `task_table` | the living tasks of a VM |
 //! | `task_id` | the identifier of a task |
 //! | `task_budget` | the CPU time, memory and steps that a task may still use |
 
 mod background_task;
+mod background_task_kind;
 mod request_task;
 mod task_budget;
 mod task_id;
 mod task_table;
-mod work_kind;
 
 use crate::lua_job::LuaJobResult;
 use crate::vm::FunctionOrigin;
@@ -23,11 +24,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 pub(crate) use background_task::BackgroundTask;
+pub(crate) use background_task_kind::{BackgroundTaskKind, TaskLifetime};
 pub(crate) use request_task::{Reported, RequestTask};
 pub(crate) use task_budget::TaskBudget;
 pub(crate) use task_id::TaskId;
 pub(crate) use task_table::{TASK_BYTES, Tasks};
-pub(crate) use work_kind::{Bond, WorkKind};
 
 /// A request that is being answered, or work that belongs to no request.
 #[derive(Debug)]

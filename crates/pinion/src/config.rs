@@ -10,8 +10,8 @@
 //! | [`mount_checks`] | the mounts of a site, each alone and all together |
 //! | [`server_plan_builder`] | file and flags → a [`ServerPlan`](crate::plan::ServerPlan) |
 //! | [`preflight_check`] | a look at everything that the file names |
-//! | [`site_checks`] | the files, folders and programs that the keys of a site name |
-//! | [`content_checks`] | the content of a site: a folder or an archive |
+//! | [`site_path_checks`] | the files, folders and programs that the keys of a site name |
+//! | [`site_content_checks`] | the content of a site: a folder or an archive |
 //! | [`access_log_conflicts`] | access logs that contradict each other |
 //! | [`live_folder_symlinks`] | links in folders that are read for each request |
 //! | [`password_file_checks`] | files with the passwords of users |
@@ -20,7 +20,6 @@
 //! Everything that is wrong is found in one go: no step ends at the first fault.
 
 mod access_log_conflicts;
-mod content_checks;
 mod fault;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz_properties;
@@ -30,14 +29,15 @@ pub(crate) mod name_suggestion;
 mod password_file_checks;
 mod preflight_check;
 mod server_plan_builder;
-mod site_checks;
+mod site_content_checks;
+mod site_path_checks;
 mod syntax_errors;
 mod table_conflicts;
 mod tables;
 mod unknown_names;
 
 pub(crate) use access_log_conflicts::real_path;
-pub(crate) use content_checks::{Said, examine_archive, examine_folder, of_code};
 pub(crate) use fault::{ConfigFault, TextPlace};
 pub(crate) use preflight_check::examine;
 pub(crate) use server_plan_builder::{load, parse};
+pub(crate) use site_content_checks::{CheckNotes, examine_archive, examine_folder, of_code};

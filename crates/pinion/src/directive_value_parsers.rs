@@ -2,11 +2,11 @@
 //! flag: `--grace 99999999 is out of bounds: 0 to 86400 seconds`.
 //!
 //! Values of HTTP are in [`http_values`], values of mounts in [`mount_values`], and names for Lua
-//! scripts in [`named_paths`]. Numbers, sizes, times and names of the system are here.
+//! scripts in [`script_resource_values`]. Numbers, sizes, times and names of the system are here.
 
 pub(crate) mod http_values;
 pub(crate) mod mount_values;
-pub(crate) mod named_paths;
+pub(crate) mod script_resource_values;
 
 use crate::cidr_network::Network;
 use crate::directives::Kind;
@@ -228,9 +228,9 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::IpNetwork => ip_network(text).map(drop),
         Kind::LiveFolder => LiveFolder::parse(text).map(drop),
         Kind::SentFolder => SentFolder::parse(text).map(drop),
-        Kind::LuaFolder => named_paths::lua_folder(text).map(drop),
-        Kind::Secret => named_paths::secret(text).map(drop),
-        Kind::Program => named_paths::lua_program(text).map(drop),
+        Kind::LuaFolder => script_resource_values::lua_folder(text).map(drop),
+        Kind::Secret => script_resource_values::secret(text).map(drop),
+        Kind::Program => script_resource_values::lua_program(text).map(drop),
         Kind::Balance => mount_values::balance(text).map(drop),
         Kind::MountPath => MountPath::parse(text).map(drop),
         Kind::ServerName => mount_values::server_name(text),

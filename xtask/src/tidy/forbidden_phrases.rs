@@ -2,7 +2,7 @@
 //! to read.
 
 use super::Rule;
-use super::comments::comments;
+use super::comment_extraction::comments;
 use super::project::{File, Finding, PACKAGING, Project};
 use super::rust_source::positions;
 

@@ -2,7 +2,7 @@
 //! learn.
 
 use super::Rule;
-use super::comments::comments;
+use super::comment_extraction::comments;
 use super::project::{Finding, Project};
 use super::rust_source::positions;
 use std::collections::BTreeMap;

@@ -17,14 +17,14 @@
 //! | `size_limits` | the sizes of lines, files and functions |
 //! | `unsafe_code`, `simulator_only_code` | `unsafe` code; code of the simulator in other places |
 //! | `required_comments` | required comments |
-//! | `comments` | the comments of Rust, Lua, Python and shell files |
+//! | `comment_extraction` | the comments of Rust, Lua, Python and shell files |
 //! | `forbidden_phrases` | plain English |
 //! | `language_metrics` | a measurement of comments and names |
 //! | `document_links` | links in documents |
 //! | `document_file_references` | paths in documents |
 //! | `decision_index` | the index of the decisions |
 
-mod comments;
+mod comment_extraction;
 mod crate_layers;
 mod decision_index;
 mod document_file_references;

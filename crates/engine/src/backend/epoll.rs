@@ -378,7 +378,7 @@ impl Backend for Epoll {
         super::progress_of(self.sockets[slot as usize].fd.as_ref()?.as_fd())
     }
 
-    fn close(&mut self, slot: Slot, abruptly: bool) -> bool {
+    fn close(&mut self, slot: Slot, reset: bool) -> bool {
         let watched = &mut self.sockets[slot as usize];
         watched.reading = false;
         watched.writing = false;
@@ -387,7 +387,7 @@ impl Backend for Epoll {
         }
         // Closing the only descriptor of a socket takes it out of the poller.
         if let Some(fd) = watched.fd.take()
-            && abruptly
+            && reset
             && !watched.is_local
         {
             let _ = net::sockopt::set_socket_linger(&fd, Some(Duration::ZERO));

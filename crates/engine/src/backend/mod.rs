@@ -251,10 +251,10 @@ pub trait Backend: Sized {
     /// It may fall when a send has taken bytes, which is progress as well.
     fn progress(&self, slot: Slot) -> Option<u64>;
 
-    /// Closes the connection; `abruptly` resets it, so that an incomplete response never looks like
+    /// Closes the connection; `reset` resets it, so that an incomplete response never looks like
     /// a complete one. Returns true if the slot is free now, and false if the kernel still holds
     /// memory of it; [`Completion::Released`] follows then.
-    fn close(&mut self, slot: Slot, abruptly: bool) -> bool;
+    fn close(&mut self, slot: Slot, reset: bool) -> bool;
 }
 
 /// A handle that ends the wait of one worker from any thread.

@@ -417,12 +417,12 @@ impl Backend for Uring {
         super::progress_of(self.entries[slot as usize].fd.as_ref()?.as_fd())
     }
 
-    fn close(&mut self, slot: Slot, abruptly: bool) -> bool {
+    fn close(&mut self, slot: Slot, reset: bool) -> bool {
         let entry = &mut self.entries[slot as usize];
         entry.closing = true;
         entry.wanted = false;
         let Some(fd) = &entry.fd else { return true };
-        if abruptly && entry.is_tcp {
+        if reset && entry.is_tcp {
             let _ = net::sockopt::set_socket_linger(fd, Some(Duration::ZERO));
         }
         if !entry.is_busy() {

@@ -1,7 +1,7 @@
 //! The end of a connection: the end of the peer's input, the cut in any state, and the release of
 //! the slot.
 
-use super::exchange_end_events::tell_ended;
+use super::exchange_end_events::report_exchange_ends;
 use super::multiplexed_requests::request_content;
 use super::{byte_streams, http1, multiplexed_requests};
 use crate::app::{App, ByteStreamEvent, Event};
@@ -19,8 +19,8 @@ use crate::worker::Worker;
 use crate::worker_buffers::Buffers;
 use crate::worker_core::WorkerCore;
 
-/// Informs the application, once, that its exchanges or its stream on a connection are over.
-pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, gone: Gone) {
+/// Reports to the application, once, that its exchanges or its stream on a connection are over.
+pub(crate) fn report_gone<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, gone: Gone) {
     let connection = core.connections.get(slot);
     if connection.protocol.multiplexed().is_some() {
         return multiplexed_requests::abandon(app, core, slot, gone);
@@ -38,13 +38,14 @@ pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot
 }
 
 impl<B: Backend, A: App> Worker<B, A> {
-    pub(crate) fn ended(&mut self, slot: Slot) {
+    /// Records that the peer has ended its input.
+    pub(crate) fn receive_input_end(&mut self, slot: Slot) {
         let Connection { link, protocol, .. } = self.core.connections.get(slot);
         link.peer_ended = true;
         link.receiving = false;
         match protocol {
             Protocol::ByteStream(stream) => {
-                stream.owes_end = true;
+                stream.end_event_pending = true;
                 stream.awaits_first_byte = false;
             }
             Protocol::Http1(Http1::Discard { .. }) => self.core.end(slot, Remaining::Nothing),
@@ -63,28 +64,28 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.settle(slot);
     }
 
-    /// Handles the end of the peer's input once the bytes in front of it are used. Returns true if
-    /// the connection was moved on.
+    /// Processes the end of the peer's input after all bytes before it. Returns whether the
+    /// connection has changed its state.
     #[cold]
-    pub(super) fn after_end(&mut self, slot: Slot) -> bool {
+    pub(super) fn process_input_end(&mut self, slot: Slot) -> bool {
         let framed = self.core.framed_bytes(slot);
         let queued = self.core.queued_bytes(slot);
         let connection = self.core.connections.get(slot);
-        let unused = !connection.link.input.is_empty();
+        let has_unread_input = !connection.link.input.is_empty();
         match &mut connection.protocol {
             Protocol::ProxyHeader(_) | Protocol::Handshake => self.cut(slot, Gone::Peer),
             Protocol::Connecting(_) => {
                 self.cut(slot, Gone::NotConnected(NotConnected::Failed));
             }
             // No window will be opened any more.
-            Protocol::Multiplexed(many) if framed == 0 && many.waits_for_peer() => {
+            Protocol::Multiplexed(multiplexed) if framed == 0 && multiplexed.waits_for_peer() => {
                 self.cut(slot, Gone::Peer);
             }
             Protocol::Multiplexed(_) => {
                 let Self { app, core, .. } = self;
-                let is_told = request_content::tell_input_end(app, core, slot);
+                let is_reported = request_content::report_input_end(app, core, slot);
                 let ends = framed == 0 && request_content::content_ends(app, core, slot);
-                if !is_told && !ends {
+                if !is_reported && !ends {
                     return false;
                 }
                 self.settle(slot);
@@ -92,11 +93,13 @@ impl<B: Backend, A: App> Worker<B, A> {
             Protocol::Undetected | Protocol::Http1(Http1::Head { .. }) if queued == 0 => {
                 self.cut(slot, Gone::Peer);
             }
-            Protocol::ByteStream(stream) if stream.owes_end && stream.is_reset && !unused => {
+            Protocol::ByteStream(stream)
+                if stream.end_event_pending && stream.is_reset && !has_unread_input =>
+            {
                 self.cut(slot, Gone::Peer);
             }
-            Protocol::ByteStream(stream) if stream.owes_end && !unused => {
-                stream.owes_end = false;
+            Protocol::ByteStream(stream) if stream.end_event_pending && !has_unread_input => {
+                stream.end_event_pending = false;
                 byte_streams::deliver_event(
                     &mut self.app,
                     &mut self.core,
@@ -105,15 +108,18 @@ impl<B: Backend, A: App> Worker<B, A> {
                 );
                 self.settle(slot);
             }
-            Protocol::Http1(Http1::Exchange(open)) if open.owes_input_end() && !unused => {
-                open.state.told_input_end = true;
+            Protocol::Http1(Http1::Exchange(open))
+                if open.is_input_end_pending() && !has_unread_input =>
+            {
+                open.state.input_end_reported = true;
                 let Self { app, core, .. } = self;
-                http1::tell(app, core, slot, Event::InputEnd);
+                http1::deliver_event(app, core, slot, Event::InputEnd);
                 self.settle(slot);
             }
-            // The request can never be complete, unless the application has yet to want the rest.
+            // The peer sends nothing more, so the request stays incomplete. Bytes that the
+            // application has not requested yet are delivered before that.
             Protocol::Http1(Http1::Exchange(open)) if open.content.is_some() => {
-                if unused && !open.awaits_content() {
+                if has_unread_input && !open.awaits_content() {
                     return false;
                 }
                 self.cut(slot, Gone::Peer);
@@ -132,18 +138,18 @@ impl<B: Backend, A: App> Worker<B, A> {
         if connection.http3().is_some() {
             return self.cut_quic(slot, gone);
         }
-        // An orderly end of an incomplete response could look like a complete one, and the kernel
-        // would keep its part of it for a peer that may never read it.
-        let unfinished = match &connection.protocol {
+        // A FIN after an incomplete response could make it look complete, and the kernel would keep
+        // unsent bytes for a peer that may never read them. So the connection is reset.
+        let is_incomplete = match &connection.protocol {
             Protocol::Http1(Http1::Exchange(open)) => open.state.stage == ExchangeStage::Streaming,
             Protocol::ByteStream(_) => true,
             _ => false,
         };
         let is_broken = connection.link.cut.is_some() || gone == Gone::Broken;
-        let abruptly = unfinished || is_broken || self.core.queued_bytes(slot) > 0;
-        self.notify_gone(slot, gone);
-        if !abruptly {
-            self.say_goodbye(slot);
+        let reset = is_incomplete || is_broken || self.core.queued_bytes(slot) > 0;
+        self.report_gone(slot, gone);
+        if !reset {
+            self.send_close_notify(slot);
         }
         let connection = self.core.connections.get(slot);
         let is_attached = match &connection.protocol {
@@ -155,14 +161,14 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Buffers { pool, .. } = buffers;
         std::mem::take(&mut connections.get(slot).link.input).give_back(pool);
         wheel.cancel(slot);
-        if !is_attached || self.backend.close(slot, abruptly) {
+        if !is_attached || self.backend.close(slot, reset) {
             self.released(slot);
         }
     }
 
-    fn notify_gone(&mut self, slot: Slot, gone: Gone) {
+    fn report_gone(&mut self, slot: Slot, gone: Gone) {
         let Self { app, core, .. } = self;
-        notify_gone(app, core, slot, gone);
+        report_gone(app, core, slot, gone);
     }
 
     /// Releases a slot of which the kernel holds nothing any more.
@@ -184,7 +190,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             pool.release(sealed_bytes);
         }
         let (direction, peer) = (connection.direction, connection.peer);
-        let end_number = if connection.link.owes_end { http1_ends.remove(&slot) } else { None };
+        let end_number =
+            if connection.link.exchange_end_pending { http1_ends.remove(&slot) } else { None };
         connections.release(slot);
         match direction {
             ConnectionDirection::Incoming(_) => {
@@ -195,7 +202,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         let Self { app, core, .. } = self;
         // A connection that was cut for lack of memory has streams whose end was not reported yet.
-        tell_ended(app, core);
+        report_exchange_ends(app, core);
         end_number.into_iter().for_each(|number| app.ended(number));
         app.closed(address, unsent_bytes);
     }

@@ -129,7 +129,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         let has_input = !connection.link.peer_ended || !connection.link.input.is_empty();
         let is_peer = why == Gone::Peer && connection.direction == ConnectionDirection::Outgoing;
         let Protocol::ByteStream(stream) = &mut connection.protocol else { return false };
-        if !is_peer || stream.state != StreamState::Open || !has_input && !stream.owes_end {
+        if !is_peer || stream.state != StreamState::Open || !has_input && !stream.end_event_pending
+        {
             return false;
         }
         (stream.finished, stream.is_reset) = (true, true);

@@ -14,7 +14,7 @@ use crate::worker_core::WorkerCore;
 /// Reports the exchanges on streams that have ended to the application, if it requested that. It
 /// must be called before the client can know of the end.
 #[inline]
-pub(crate) fn tell_ended<A: App>(app: &mut A, core: &mut WorkerCore) {
+pub(crate) fn report_exchange_ends<A: App>(app: &mut A, core: &mut WorkerCore) {
     while let Some(number) = core.buffers.ended.pop() {
         app.ended(number);
     }
@@ -24,7 +24,7 @@ pub(crate) fn tell_ended<A: App>(app: &mut A, core: &mut WorkerCore) {
 /// application, if there is one.
 #[inline]
 pub(crate) fn take_http1_end(core: &mut WorkerCore, slot: Slot) -> Option<NonZeroU32> {
-    let is_owed = std::mem::take(&mut core.connections.get(slot).link.owes_end);
+    let is_owed = std::mem::take(&mut core.connections.get(slot).link.exchange_end_pending);
     if is_owed { core.http1_ends.remove(&slot) } else { None }
 }
 
@@ -32,10 +32,10 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Reports the exchanges of a connection that have ended to the application, if it requested
     /// that: those on streams, and one of HTTP/1 of whose response little waits.
     #[inline]
-    pub(crate) fn tell_ended(&mut self, slot: Slot) {
+    pub(crate) fn report_exchange_ends(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
-        tell_ended(app, core);
-        if core.connections.get(slot).link.owes_end && has_ended(core, slot) {
+        report_exchange_ends(app, core);
+        if core.connections.get(slot).link.exchange_end_pending && has_ended(core, slot) {
             let number = take_http1_end(core, slot);
             number.into_iter().for_each(|number| app.ended(number));
         }

@@ -79,12 +79,17 @@ fn begin<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, head: &RequestH
     if let Some(number) = take_http1_end(core, slot) {
         app.ended(number);
     }
-    tell(app, core, slot, Event::Head(head));
+    deliver_event(app, core, slot, Event::Head(head));
 }
 
 /// Passes an event of the exchange to the application, and moves the connection on.
 #[inline]
-pub(crate) fn tell<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, event: Event<'_>) {
+pub(crate) fn deliver_event<A: App>(
+    app: &mut A,
+    core: &mut WorkerCore,
+    slot: Slot,
+    event: Event<'_>,
+) {
     app.exchange(event, &mut Exchange { core, slot, carrier: Carrier::Connection });
     after_event(app, core, slot);
 }
@@ -155,7 +160,7 @@ pub(crate) fn content<A: App>(
         ContentStep::Bytes(bytes) => {
             *consumed_content_bytes += bytes.len();
             link.received();
-            tell(app, core, slot, Event::Body(bytes));
+            deliver_event(app, core, slot, Event::Body(bytes));
         }
         ContentStep::End(section) => content_end(app, core, slot, section),
         ContentStep::Refused(refusal) => content_refused(app, core, slot, refusal),
@@ -172,7 +177,7 @@ fn content_end<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, section: 
                 unreachable!("content is read while its exchange is open")
             };
             open.content = None;
-            tell(app, core, slot, Event::BodyEnd(fields));
+            deliver_event(app, core, slot, Event::BodyEnd(fields));
         }
         Err(refusal) => content_refused(app, core, slot, refusal),
     }

@@ -131,7 +131,8 @@ fn heads_stalled<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     let now_ms = core.now.monotonic_ms;
     let settings = Arc::clone(&core.settings);
     let (multiplexed, ..) = core.multiplexed(slot);
-    let late = multiplexed.all(|stream| stream.awaits_head() && stream.is_late(now_ms, &settings));
+    let late =
+        multiplexed.all(|stream| stream.awaits_head() && stream.delay_at_random(now_ms, &settings));
     for number in late {
         // The response to one may have ended others.
         let Some(open) = core.http3(slot).0.streams.get(number) else { continue };

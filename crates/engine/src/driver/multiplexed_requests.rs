@@ -24,7 +24,7 @@ use crate::protocol_dispatch::Response;
 use crate::stream_event::Notice;
 use crate::worker_core::WorkerCore;
 
-use super::exchange_end_events::tell_ended;
+use super::exchange_end_events::report_exchange_ends;
 use request_content::{content_refused, deliver};
 
 /// Opens an exchange for `head`; `end` is whether no content follows.
@@ -58,7 +58,7 @@ pub(crate) fn begin<A: App>(
         stream.announced_bytes = MultiplexedStream::announced(head.framing);
         stream.content_max_bytes = content_max_bytes;
     });
-    tell_ended(app, core);
+    report_exchange_ends(app, core);
     app.exchange(Event::Head(head), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
     after_event(app, core, slot, id);
     core.multiplexed(slot).0.count_head(id, head);
@@ -225,7 +225,7 @@ pub(crate) fn lose<A: App>(
     if is_open {
         app.exchange(Event::Gone(why), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
     }
-    tell_ended(app, core);
+    report_exchange_ends(app, core);
 }
 
 /// Ends all exchanges, because the connection ends.

@@ -36,7 +36,7 @@ pub(crate) fn begin<A: App>(
             let first_byte_ms =
                 core.settings.stream_timeout_ms(connection.direction, DeadlineKind::FirstByte);
             let stream = connection.begin_stream();
-            stream.awaits_first_byte = first_byte_ms.is_some() && !stream.owes_end;
+            stream.awaits_first_byte = first_byte_ms.is_some() && !stream.end_event_pending;
             byte_streams::open(app, core, slot);
         }
     }

@@ -88,7 +88,7 @@ pub(crate) struct ExchangeState {
     /// Whether the application requested events (`wait`).
     pub(crate) waiting: bool,
     /// Whether the application was informed that the client sends no more.
-    pub(crate) told_input_end: bool,
+    pub(crate) input_end_reported: bool,
     /// Whether the response is a [tunnel](crate::exchange::Exchange::open_tunnel), in which both
     /// sides may be silent for long.
     pub(crate) is_tunnel: bool,
@@ -115,7 +115,7 @@ impl ExchangeState {
     /// Returns whether the application waits for an event and has yet to be informed that the
     /// client sends no more.
     pub(crate) fn awaits_input_end(&self) -> bool {
-        self.stage.is_unanswered() && self.waiting && !self.told_input_end
+        self.stage.is_unanswered() && self.waiting && !self.input_end_reported
     }
 
     /// Returns whether content of the response can be written.

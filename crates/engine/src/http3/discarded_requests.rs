@@ -104,11 +104,11 @@ impl Http3 {
     pub(crate) fn stop_late_discards(&mut self, now_ms: u64) {
         let Self { discarded, quic, .. } = self;
         discarded.retain(|discarded| {
-            let is_late = discarded.due_ms() <= now_ms;
-            if is_late {
+            let delay_at_random = discarded.due_ms() <= now_ms;
+            if delay_at_random {
                 let _ended = quic.recv_stream(discarded.id).stop(var_int(ErrorCode::NoError));
             }
-            !is_late
+            !delay_at_random
         });
     }
 }

@@ -48,7 +48,7 @@ impl Open {
     }
 
     /// Returns whether only the end of our side is left to be sent in a tunnel.
-    pub(super) fn owes_end(&self, outputs: &Outputs) -> bool {
+    pub(super) fn is_fin_pending(&self, outputs: &Outputs) -> bool {
         let is_empty = outputs.bytes(self.own.output) == 0;
         self.own.state.has_finished && !self.is_finished && is_empty
     }

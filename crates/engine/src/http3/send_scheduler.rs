@@ -84,7 +84,7 @@ impl Http3 {
         let turn = self.turn;
         for (number, open) in self.streams.numbered() {
             let is_done = open.own.state.stage == ExchangeStage::Done;
-            let has_nothing = outputs.bytes(open.own.output) == 0 && !open.owes_end(outputs);
+            let has_nothing = outputs.bytes(open.own.output) == 0 && !open.is_fin_pending(outputs);
             if !is_done && has_nothing {
                 continue;
             }
@@ -121,7 +121,7 @@ impl Http3 {
         let before = buffers.outputs.bytes(open.own.output);
         let outcome = send_piece(quic, open, room, buffers, external);
         let given = before - buffers.outputs.bytes(open.own.output);
-        if open.owes_end(&buffers.outputs) {
+        if open.is_fin_pending(&buffers.outputs) {
             open.is_finished = true;
             let _stopped = quic.send_stream(id).finish();
         }

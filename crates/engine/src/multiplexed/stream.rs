@@ -127,7 +127,7 @@ impl MultiplexedStream {
     }
 
     /// Returns whether the client is late.
-    pub(crate) fn is_late(&self, now_ms: u64, settings: &WorkerSettings) -> bool {
+    pub(crate) fn delay_at_random(&self, now_ms: u64, settings: &WorkerSettings) -> bool {
         self.due_ms(settings).is_some_and(|due_ms| due_ms <= now_ms)
     }
 

@@ -294,7 +294,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     break;
                 }
             }
-            self.tell_ended(slot);
+            self.report_exchange_ends(slot);
             self.tell_sent(slot);
             if let Some(why) = self.end_of(slot) {
                 return self.cut(slot, why);

@@ -503,8 +503,8 @@ impl Actor {
     pub(crate) fn check(&self, expectations: Expectations) -> Result<(), String> {
         let Some(client) = &self.client else { return Ok(()) };
         let open_ms = self.lost_at_ms.map(|at| at - self.began_at_ms);
-        let is_late = |limit| open_ms.is_none_or(|open_ms| open_ms > limit);
-        if self.plan.closed_within_ms.is_some_and(is_late) {
+        let delay_at_random = |limit| open_ms.is_none_or(|open_ms| open_ms > limit);
+        if self.plan.closed_within_ms.is_some_and(delay_at_random) {
             return Err(format!("closed after {open_ms:?} ms: {}", self.state()));
         }
         let is_hurt = expectations.lossy && !self.plan.protected;

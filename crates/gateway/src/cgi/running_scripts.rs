@@ -33,12 +33,12 @@ struct ScriptRun {
     scripts: Arc<CgiScripts>,
     /// The exchange that it responds to; `None` once the exchange is over.
     exchange: Option<Address>,
-    /// Bytes that it may still write after the end of the exchange.
-    left_bytes: u64,
+    /// The most output that is still discarded after the end of the exchange, in bytes.
+    discard_max_bytes: u64,
 }
 
-/// A message to an exchange whose script may run now.
-pub(super) struct ScriptTurn;
+/// The message to an exchange that its script has a permit to run now.
+pub(super) struct ScriptMayStart;
 
 impl RunningScripts {
     /// Makes the state of one worker; its streams have [`CGI_TAG`].
@@ -51,10 +51,10 @@ impl RunningScripts {
         }
     }
 
-    /// Starts a script for an exchange. The caller has reserved a slot of the queue.
+    /// Starts a script for an exchange. The caller has a permit of the queue.
     ///
     /// # Errors
-    /// The script cannot be started. Its slot is released then.
+    /// The script cannot be started. Its permit is released then.
     pub(super) fn start(
         &mut self,
         request: RunRequest,
@@ -64,7 +64,7 @@ impl RunningScripts {
     ) -> Result<RunId, RunError> {
         let id = self.runner.start(request, now_ms).inspect_err(|_| self.release(scripts))?;
         let scripts = Arc::clone(scripts);
-        let run = ScriptRun { scripts, exchange: Some(exchange), left_bytes: u64::MAX };
+        let run = ScriptRun { scripts, exchange: Some(exchange), discard_max_bytes: u64::MAX };
         self.runs.insert(id, run);
         Ok(id)
     }
@@ -81,15 +81,15 @@ impl RunningScripts {
         [self.runner.alarm_ms(), discarded].into_iter().flatten().min()
     }
 
-    /// Returns the next exchange whose script has news. News of scripts without an exchange are
-    /// handled here.
+    /// Returns the next exchange whose script has output or has ended. Scripts without an exchange
+    /// are handled here.
     pub(super) fn next_exchange(&mut self) -> Option<Address> {
         while let Some(id) = self.runner.next_news() {
             let Some(run) = self.runs.get(&id) else { continue };
             if run.exchange.is_some() {
                 return run.exchange;
             }
-            self.go_on_without_client(id);
+            self.drain_output(id);
         }
         None
     }
@@ -102,27 +102,27 @@ impl RunningScripts {
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.exchange = None;
         match end {
-            ScriptEnd::GoesOn => self.runner.write(id, None),
+            ScriptEnd::Continues => self.runner.write(id, None),
             ScriptEnd::Discarded { due_ms } => {
-                run.left_bytes = DISCARDED_CONTENT_MAX_BYTES;
+                run.discard_max_bytes = DISCARDED_CONTENT_MAX_BYTES;
                 self.discarded.push_back((due_ms, id));
                 self.runner.write(id, None);
-                self.go_on_without_client(id);
+                self.drain_output(id);
             }
             ScriptEnd::Stopped => self.runner.cancel(id),
         }
     }
 
-    /// Keeps a script running whose client has its response, or has left: its further output is
-    /// dropped, and its slot is released when it has ended.
-    fn go_on_without_client(&mut self, id: RunId) {
+    /// Discards the output of a script that no longer has an exchange. Stops the script if it
+    /// writes too much, and releases its permit when it has ended.
+    fn drain_output(&mut self, id: RunId) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         while let OutputRead::Bytes(bytes) = self.runner.read(id, DROPPED_PIECE_BYTES, |_| ()) {
-            run.left_bytes = run.left_bytes.saturating_sub(bytes as u64);
+            run.discard_max_bytes = run.discard_max_bytes.saturating_sub(bytes as u64);
         }
         if self.runner.has_ended(id) {
             self.end_run(id);
-        } else if run.left_bytes == 0 {
+        } else if run.discard_max_bytes == 0 {
             self.runner.cancel(id);
         }
     }
@@ -138,7 +138,7 @@ impl RunningScripts {
         }
     }
 
-    /// Releases the slot of a script that has ended.
+    /// Releases the permit of a script that has ended.
     fn end_run(&mut self, id: RunId) {
         self.runner.close(id);
         if let Some(run) = self.runs.remove(&id) {
@@ -146,16 +146,17 @@ impl RunningScripts {
         }
     }
 
-    /// Releases the slot of a script for the next request.
+    /// Passes the permit of a script to the next request.
     pub(super) fn release(&self, scripts: &CgiScripts) {
         if let Some(next) = scripts.queue.release() {
-            // A message that cannot be sent is not needed at the deadline of the request.
-            let _ = self.poster.post(next, Box::new(ScriptTurn));
+            // If the inbox of the worker is full, the message is lost: the request ends at its
+            // deadline, and then passes its permit on.
+            let _ = self.poster.post(next, Box::new(ScriptMayStart));
         }
     }
 }
 
-/// The slots of a worker that ends in a panic are released for the others.
+/// Releases the permits of scripts that still run, also when the worker panics.
 impl Drop for RunningScripts {
     fn drop(&mut self) {
         for run in std::mem::take(&mut self.runs).into_values() {

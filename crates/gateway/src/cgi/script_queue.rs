@@ -18,7 +18,7 @@ struct ScriptQueueState<T> {
     /// Scripts that run, and requests in `granted`.
     running: usize,
     waiting: VecDeque<T>,
-    /// Requests whose scripts may run, and that have not heard of it yet.
+    /// Requests whose scripts may run, but which have not processed the message about it yet.
     granted: Vec<T>,
 }
 
@@ -59,8 +59,8 @@ impl<T: PartialEq + Copy> ScriptQueue<T> {
         QueueEntry::Waits
     }
 
-    /// Frees the place of a script that has ended. Returns the request whose script may run now,
-    /// which has to be notified.
+    /// Releases the permit of a script that has ended. Returns the request that gets it, which has
+    /// to be notified.
     #[must_use]
     pub(super) fn release(&self) -> Option<T> {
         let mut state = self.lock();

@@ -69,7 +69,7 @@ pub(super) enum RequestStage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScriptEnd {
     /// It may go on, as one does that has closed its output.
-    GoesOn,
+    Continues,
     /// It may go on as long as it writes little output, which is discarded, until it has to end.
     Discarded {
         /// Monotonic milliseconds.
@@ -257,7 +257,7 @@ impl ScriptRequest {
     ) -> (CgiEnded, ScriptEnd) {
         let Err(error) = read else {
             let end = if runner.has_all_output(id) || self.output.is_http() {
-                ScriptEnd::GoesOn
+                ScriptEnd::Continues
             } else {
                 // It writes endless output that is discarded.
                 ScriptEnd::Stopped

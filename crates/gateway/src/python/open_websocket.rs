@@ -48,7 +48,7 @@ pub(super) struct OpenWebSocket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) enum WebSocketLife {
-    GoesOn,
+    Continues,
     /// It is over, for the client and for the process.
     Over,
 }
@@ -167,7 +167,7 @@ impl OpenWebSocket {
             self.closes(connections);
         }
         self.give_room(frames);
-        WebSocketLife::GoesOn
+        WebSocketLife::Continues
     }
 
     /// Closes it, unless it is closed, and waits for the client to do so too.
@@ -231,7 +231,7 @@ impl OpenWebSocket {
         let now_ms = connections.now().monotonic_ms;
         if now_ms < self.due_ms(now_ms) {
             self.wait(connections);
-            return WebSocketLife::GoesOn;
+            return WebSocketLife::Continues;
         }
         let is_lost = self.pinged_ms.is_some()
             || self.closing_since_ms.is_some()
@@ -245,7 +245,7 @@ impl OpenWebSocket {
         self.write(&out, connections);
         self.pinged_ms = Some(now_ms);
         self.wait(connections);
-        WebSocketLife::GoesOn
+        WebSocketLife::Continues
     }
 
     /// Returns whether the process has to want something before the client is read on.
@@ -336,7 +336,7 @@ impl OpenWebSocket {
         if self.is_open && self.input.is_empty() && self.full_since_ms.is_none() {
             self.client.want(connections);
         }
-        WebSocketLife::GoesOn
+        WebSocketLife::Continues
     }
 
     /// Notifies the process that it is closed.

@@ -17,7 +17,7 @@ use super::python_request::RequestStage;
 use crate::proxy_error::ProxyError;
 
 /// A message to an exchange of another worker that a process has time for now.
-pub(super) struct ProcessTurn;
+pub(super) struct ProcessIsFree;
 
 impl Python {
     /// Sends a request to a process, or lets it wait.
@@ -114,7 +114,7 @@ impl Python {
                 self.turns.push(next);
             } else {
                 // A message that cannot be sent is not needed at the deadline of the request.
-                let _ = self.poster.post(next, Box::new(ProcessTurn));
+                let _ = self.poster.post(next, Box::new(ProcessIsFree));
             }
         }
     }

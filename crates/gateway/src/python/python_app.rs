@@ -8,7 +8,7 @@ use pinion_engine::Poster;
 use pinion_engine::exchange_address::Address;
 use pinion_http::python::child_frame::says_asgi;
 
-use super::ProcessTurn;
+use super::ProcessIsFree;
 use super::limits::{ASGI_REQUESTS_MAX, WAITING_MAX};
 use super::process_request_queue::AppQueue;
 use super::stuck_processes::StuckHook;
@@ -122,7 +122,7 @@ impl PythonApp {
         for request in self.queue.add_process(number, socket) {
             if let Some(poster) = poster {
                 // A message that cannot be sent is not needed at the deadline of the request.
-                let _ = poster.post(request, Box::new(ProcessTurn));
+                let _ = poster.post(request, Box::new(ProcessIsFree));
             }
         }
         number

@@ -129,7 +129,7 @@ impl Python {
         } else if connections.is_stopping() {
             websocket.stop(GOING_AWAY, frames, connections)
         } else {
-            WebSocketLife::GoesOn
+            WebSocketLife::Continues
         };
         self.live_on(key, life, connections);
     }
@@ -238,7 +238,7 @@ impl Python {
                 websocket.client.address = address;
                 websocket.opened(connections);
                 websocket.give_room(frames);
-                WebSocketLife::GoesOn
+                WebSocketLife::Continues
             }
             TunnelEvent::Bytes(bytes) => websocket.bytes(bytes, frames, connections),
             TunnelEvent::Writable => websocket.writable(frames, connections),
@@ -270,7 +270,7 @@ impl Python {
         life: WebSocketLife,
         connections: &mut Connections<'_>,
     ) {
-        if life == WebSocketLife::GoesOn {
+        if life == WebSocketLife::Continues {
             return;
         }
         if let Some(websocket) = self.websockets.open.remove(&key) {

@@ -127,7 +127,7 @@ pub(crate) fn prepare(lua: &Lua, prelude: &Table, key: Option<LinkKey>) -> Resul
     host.raw_set("query", codec.raw_get::<Function>("query")?)?;
     host.raw_set("null", Value::NULL)?;
     let count = |_: &Lua, function: Function| Ok(function_arity::count(&function));
-    host.raw_set("parameters", lua.create_function(count)?)?;
+    host.raw_set("parameter_count", lua.create_function(count)?)?;
     let of = key.clone();
     let url =
         move |lua: &Lua, parts: encrypted_link::Parts| encrypted_link::url(lua, of.as_ref(), parts);

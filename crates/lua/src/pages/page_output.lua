@@ -10,23 +10,23 @@ local bad_argument = prelude.host.bad_argument
 local check_spawned, host_error_text, send, wait =
     prelude.check_spawned, prelude.host_error_text, prelude.send, prelude.wait
 local current_fragment, make_fragment = prelude.current_fragment, prelude.make_fragment
-local awaits, block_task, current, wake, watch =
-    prelude.host.awaits, prelude.host.block, prelude.host.current, prelude.host.wake,
-    prelude.host.watch
+local set_awaited, spawn_block, current, wake, wake_when_done =
+    prelude.host.set_awaited, prelude.host.spawn_block, prelude.host.current, prelude.host.wake,
+    prelude.host.wake_when_done
 local BUFFER_BYTES, PIECES = host.RESPONSE_BUFFER_BYTES, host.PAGE_PIECES
 
 -- The page calls this when it has many pieces. Sends them if they have many bytes.
-local function on_full(out)
+local function send_if_large(out)
     local n, bytes = out.n, out.bytes
-    for index = out.counted + 1, n do
+    for index = out.counted_pieces + 1, n do
         local piece = out[index]
         bytes = bytes + (type(piece) == "string" and #piece or 8)
     end
-    out.bytes, out.counted = bytes, n
+    out.bytes, out.counted_pieces = bytes, n
     -- A function that the host has called, such as one for `gsub`, cannot wait.
     if bytes > BUFFER_BYTES and isyieldable() then
         send(out, "write")
-        n, out.counted = 1, 1
+        n, out.counted_pieces = 1, 1
     end
     out.most = n + PIECES
 end
@@ -66,7 +66,7 @@ local function writer(out)
         n = n + 1
         out.n, out[n] = n, piece
         if n > out.most then
-            on_full(out)
+            send_if_large(out)
         end
     end
 end
@@ -98,15 +98,15 @@ local function fragments(out)
         local n = out.n + 1
         out.n, out[n], out.has_fragments = n, text, true
         if n > out.most then
-            on_full(out)
+            send_if_large(out)
         end
     end
 end
 
--- Returns two functions: `done`, which any coroutine of the request calls once, and one that waits
--- for that call and returns its arguments. The log names `body` as the function that did not call
--- `done`; `is_block` says that it is a block of a page.
-local function event(body, is_block)
+-- Returns `done`, which any coroutine of the request calls once, and a function that waits for that
+-- call and returns its arguments. If it never comes, the log names `body` as the function that did
+-- not call `done`; `is_block` says that it is a block of a page.
+local function completion(body, is_block)
     local is_done, values, count, waiting = false, nil, 0, nil
     local function done(...)
         if not is_done then
@@ -119,37 +119,38 @@ local function event(body, is_block)
     return done, function()
         if not is_done then
             waiting = current()
-            awaits(body, is_block)
+            set_awaited(body, is_block)
             repeat
                 wait("wake")
             until is_done
-            awaits(nil, is_block)
+            set_awaited(nil, is_block)
         end
         return unpack(values, 1, count)
     end
 end
 
--- Returns a function that runs a block and waits until it has called `done`.
-local function async(out)
+-- Returns the function `async` of a page: it runs a block and waits until the block has called
+-- `done`.
+local function waiting_block(out)
     return function(block)
-        local done, finished = event(block, true)
+        local done, finished = completion(block, true)
         block(done, out, writer(out), fragments(out))
         finished()
     end
 end
 
--- Returns a function that starts a block, which runs at the same time as others. Its output is
--- inserted by `join`.
-local function parallel(out, blocks)
+-- Returns the function `async` of a page with parallel blocks: it starts a block, which runs at the
+-- same time as the others. `join` inserts its output.
+local function parallel_block(out, blocks)
     return function(block)
-        local part = { n = 0, bytes = 0, counted = 0, most = huge, full = on_full }
+        local part = { n = 0, bytes = 0, counted_pieces = 0, most = huge, full = send_if_large }
         local index = out.n + 1
         out.n, out[index] = index, ""
         local started = { part = part, index = index }
         blocks[#blocks + 1] = started
-        started.id = check_spawned(block_task(function()
+        started.id = check_spawned(spawn_block(function()
             local ok, why = pcall(function()
-                local done, finished = event(block, true)
+                local done, finished = completion(block, true)
                 block(done, part, writer(part), fragments(part))
                 finished()
             end)
@@ -161,7 +162,7 @@ end
 -- Waits for all blocks and inserts their output.
 local function join(out, blocks)
     for _, started in ipairs(blocks) do
-        while watch(started.id) do
+        while wake_when_done(started.id) do
             wait("wake")
         end
         if not started.is_done then
@@ -173,11 +174,11 @@ local function join(out, blocks)
 end
 
 return {
-    async = async,
-    event = event,
+    completion = completion,
     fragments = fragments,
     join = join,
-    on_full = on_full,
-    parallel = parallel,
+    send_if_large = send_if_large,
+    parallel_block = parallel_block,
+    waiting_block = waiting_block,
     writer = writer,
 }

@@ -10,8 +10,8 @@ local error, pairs, pcall, rawget, setmetatable, tonumber, type =
 local gsub, match = string.gsub, string.match
 local bad_argument, host_error_text = prelude.host.bad_argument, prelude.host_error_text
 local response_methods = prelude.response
-local event, fragments, writer = output.event, output.fragments, output.writer
-local parameter_count, query_of = host.parameters, host.query
+local completion, fragments, writer = output.completion, output.fragments, output.writer
+local parameter_count, query_of = host.parameter_count, host.query
 
 -- The functions by name. Each gets the other values of the page, the request and the output.
 local make_value = {}
@@ -20,7 +20,7 @@ function make_value.session(_, request, out)
     return prelude.session(request, out)
 end
 
--- In 80s this is the connection. Pages of Pinion cannot read or write it.
+-- In the server 80s this is the connection. Pages of Pinion cannot read or write it.
 function make_value.fd()
     return {}
 end
@@ -101,14 +101,15 @@ function make_value.post_render(values)
     end
 end
 
--- Calls a function that takes `done`, waits until it calls that, and returns the arguments of the
--- call. Returns the results of a function without parameters.
+-- Calls a function. If it has a parameter, `done`, waits until that is called, and returns the
+-- arguments of the call; otherwise returns the results of the function. Functions with `...` alone
+-- get `done`, too.
 function make_value.await()
     return function(body)
         if type(body) ~= "function" then
             return body
         end
-        local done, result = event(body, false)
+        local done, result = completion(body, false)
         if parameter_count(body) > 0 then
             body(done)
             return result()
@@ -131,11 +132,13 @@ function make_value.header(_, _, out)
     return function(name, value, more)
         local response = return_or_raise("res:field", "header",
             pcall(response_methods.field, out, name, value, more))
+        -- A tail call would remove this frame, which the level of the error counts.
         return response
     end
 end
 
--- Pages of 80s write a reason phrase, "400 Bad Request". Clients get the number (RFC 9112 §4).
+-- Pages for the server 80s write a reason phrase, "400 Bad Request". Clients get the number (RFC
+-- 9112 §4).
 local function status_code(code)
     return type(code) == "string" and tonumber(match(code, "^(%d%d%d) ")) or code
 end

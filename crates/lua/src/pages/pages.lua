@@ -5,13 +5,13 @@ local host, prelude = ...
 
 local concat, error, ipairs, tostring, type = table.concat, error, ipairs, tostring, type
 local format, huge, setmetatable = string.format, math.huge, setmetatable
-local globals, parameter_count, set_field = _G, host.parameters, prelude.host.set_field
+local globals, parameter_count, set_field = _G, host.parameter_count, prelude.host.set_field
 local PIECES = host.PAGE_PIECES
 
 local escapers, json = host.page_escapers(host, prelude)
 escapers.format = format
 local output = host.page_output(host, prelude, escapers.esc_html, json)
-local on_full = output.on_full
+local send_if_large = output.send_if_large
 local make_value, request_locals = host.page_values(host, prelude, output, escapers.esc_html)
 
 -- Hints for names that only handlers have.
@@ -81,7 +81,7 @@ local function make_handler(number, path, chunk, segments, media_type, names, is
         if why then
             error(why, 0)
         end
-        out.counted, out.most, out.full = start, start + pieces, on_full
+        out.counted_pieces, out.most, out.full = start, start + pieces, send_if_large
         local values = {}
         for index = 1, #names do
             local name = names[index]
@@ -89,7 +89,8 @@ local function make_handler(number, path, chunk, segments, media_type, names, is
         end
         local blocks = is_parallel and {}
         if has_async then
-            values.async = blocks and output.parallel(out, blocks) or output.async(out)
+            values.async = blocks and output.parallel_block(out, blocks)
+                or output.waiting_block(out)
         end
         page(values, out)
         if blocks then

@@ -1,6 +1,6 @@
 //! The task of work that belongs to no request.
 
-use super::{TaskBudget, TaskId, TaskState, WorkKind};
+use super::{BackgroundTaskKind, TaskBudget, TaskId, TaskState};
 use crate::channel_message::ChannelMessage;
 use crate::vm::FunctionOrigin;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub(crate) struct BackgroundTask {
     /// The task whose budget this one uses, if not its own.
     pub(super) budget_owner: Option<TaskId>,
     /// The kind of its start.
-    pub(crate) kind: WorkKind,
+    pub(crate) kind: BackgroundTaskKind,
     /// The function that it begins with.
     pub(crate) origin: Option<FunctionOrigin>,
     /// The message that it begins with.
@@ -20,7 +20,7 @@ pub(crate) struct BackgroundTask {
 }
 
 impl BackgroundTask {
-    pub(super) fn new(kind: WorkKind, left: TaskBudget) -> Self {
+    pub(super) fn new(kind: BackgroundTaskKind, left: TaskBudget) -> Self {
         let (budget_owner, origin, message) = (None, None, None);
         Self { state: TaskState::new(left), budget_owner, kind, origin, message }
     }

@@ -2,8 +2,8 @@
 
 use super::task_id::SLOTS;
 use super::{
-    Awaited, BackgroundTask, Bond, RequestTask, Task, TaskBudget, TaskId, TaskState, Waits,
-    WorkKind,
+    Awaited, BackgroundTask, BackgroundTaskKind, RequestTask, Task, TaskBudget, TaskId,
+    TaskLifetime, TaskState, Waits,
 };
 use crate::limits::{BACKGROUND_DIVISOR, TASKS_MAX};
 use crate::script_quotas::Allowance;
@@ -171,7 +171,7 @@ impl Tasks {
 
     /// Begins background work, whose coroutine the caller parks for its first turn. Returns none
     /// when there is too much of it.
-    pub(crate) fn spawn(&mut self, by: TaskId, kind: WorkKind) -> Option<TaskId> {
+    pub(crate) fn spawn(&mut self, by: TaskId, kind: BackgroundTaskKind) -> Option<TaskId> {
         let spawned_max = self.allowance.spawned_max;
         let spawns_left = self.get(by).map(|by| {
             let fresh = || Rc::new(Cell::new(spawned_max));
@@ -187,7 +187,7 @@ impl Tasks {
         self.background += 1;
         let mut task = BackgroundTask::new(kind, TaskBudget::background(&self.allowance));
         task.state.spawns_left = spawns_left;
-        if kind.bond() == Bond::Child {
+        if kind.lifetime() == TaskLifetime::Child {
             task.budget_owner = self.budget_owner(by);
         }
         let id = self.fill(slot, Task::Background(Box::new(task)));
@@ -195,9 +195,9 @@ impl Tasks {
             // The memory of all tasks is counted once.
             self.unused.pop();
         }
-        match (kind.bond(), self.get(by)) {
-            (Bond::Child, Some(parent)) => parent.children.push(id),
-            (Bond::After, Some(parent)) => parent.after.push(id),
+        match (kind.lifetime(), self.get(by)) {
+            (TaskLifetime::Child, Some(parent)) => parent.children.push(id),
+            (TaskLifetime::AfterParent, Some(parent)) => parent.after.push(id),
             _ => {}
         }
         Some(id)
@@ -326,7 +326,9 @@ mod tests {
     /// All tasks that a request has led to count together, whichever of them began others or ended.
     #[test]
     fn what_comes_of_one_origin_has_one_bound() {
-        for kind in [WorkKind::Spawn, WorkKind::Gather, WorkKind::Cached] {
+        for kind in
+            [BackgroundTaskKind::Spawn, BackgroundTaskKind::Gather, BackgroundTaskKind::Cached]
+        {
             let mut tasks = Tasks::default();
             tasks.allowance.spawned_max = 100;
             let (request, other) = (
@@ -348,7 +350,7 @@ mod tests {
             assert!(tasks.spawn(request, kind).is_none());
             assert!(tasks.spawn(other, kind).is_some());
             // A task without an origin, such as a run of a schedule, is an origin itself.
-            let run = tasks.spawn(TaskId::NONE, WorkKind::Every).expect("a run");
+            let run = tasks.spawn(TaskId::NONE, BackgroundTaskKind::Every).expect("a run");
             assert!(tasks.spawn(run, kind).is_some());
         }
     }
@@ -362,7 +364,7 @@ mod tests {
         let mut tasks = Tasks::default();
         tasks.park_in(lua.create_table().expect("a table"));
         let (mut requests, mut pieces) = (0, 0);
-        while let Some(id) = tasks.spawn(TaskId::NONE, WorkKind::Every) {
+        while let Some(id) = tasks.spawn(TaskId::NONE, BackgroundTaskKind::Every) {
             pieces += 1;
             tasks.park(id, coroutine(&lua), Waits::No).expect("parked");
         }
@@ -377,7 +379,7 @@ mod tests {
     fn a_small_table_takes_what_is_counted_for_it() {
         let mut tasks = Tasks { tasks_max: SMALL_TASKS_MAX, ..Tasks::default() };
         let mut pieces = 0;
-        while tasks.spawn(TaskId::NONE, WorkKind::Every).is_some() {
+        while tasks.spawn(TaskId::NONE, BackgroundTaskKind::Every).is_some() {
             pieces += 1;
         }
         assert_eq!(pieces, SMALL_TASKS_MAX / 2);
@@ -432,7 +434,7 @@ mod tests {
         ids.into_iter().for_each(|id| drop(tasks.end(id)));
         assert_eq!((tasks.live(), tasks.unused.len()), (0, SMALL_TASKS_MAX));
         let mut works = Vec::new();
-        while let Some(id) = tasks.spawn(TaskId::NONE, WorkKind::Every) {
+        while let Some(id) = tasks.spawn(TaskId::NONE, BackgroundTaskKind::Every) {
             works.push(id);
             assert_eq!(tasks.live() + tasks.unused.len(), SMALL_TASKS_MAX);
             assert!(tasks.background_task(id).is_some() && tasks.request(id).is_none());

@@ -11,7 +11,7 @@ use crate::channel_message::ChannelMessage;
 use crate::limits::{CACHED_MAX, SCHEDULES_MAX, SPAWNED_MAX};
 use crate::operation_id::OperationId;
 use crate::schedule::Schedule;
-use crate::task::{Bond, Task, TaskId, Waits, WorkKind};
+use crate::task::{BackgroundTaskKind, Task, TaskId, TaskLifetime, Waits};
 
 impl Host {
     /// Wakes a task, now or as soon as it waits for that.
@@ -80,7 +80,7 @@ impl Host {
         &self,
         lua: &Lua,
         work: Function,
-        kind: WorkKind,
+        kind: BackgroundTaskKind,
         message: Option<Arc<ChannelMessage>>,
     ) -> Result<Outcome<TaskId>> {
         let origin = FunctionOrigin::of(&work);
@@ -91,7 +91,7 @@ impl Host {
         let coroutine = self.coroutine(lua, work)?;
         let by = self.work.current.get();
         let mut tasks = self.tasks.borrow_mut();
-        let is_after = kind.bond() == Bond::After && tasks.get(by).is_some();
+        let is_after = kind.lifetime() == TaskLifetime::AfterParent && tasks.get(by).is_some();
         let Some(id) = tasks.spawn(by, kind) else {
             let background_max = tasks.background_max();
             return Ok(or_why(Err(format!(
@@ -122,10 +122,10 @@ pub(super) const STARTED: &str =
 /// Adds these functions to the table that the prelude receives.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     for (name, kind) in [
-        ("child", WorkKind::Gather),
-        ("block", WorkKind::Block),
-        ("after", WorkKind::Spawn),
-        ("own", WorkKind::Cached),
+        ("spawn_child", BackgroundTaskKind::Gather),
+        ("spawn_block", BackgroundTaskKind::Block),
+        ("spawn_after_request", BackgroundTaskKind::Spawn),
+        ("spawn_independent", BackgroundTaskKind::Cached),
     ] {
         let of = Rc::clone(host);
         let spawn = move |lua: &Lua, work: Function| of.spawn(lua, work, kind, None);
@@ -135,11 +135,11 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("current", lua.create_function(move |_, ()| Ok(of.work.current.get()))?)?;
     table.raw_set("CACHE_MAX", CACHED_MAX)?;
     let of = Rc::clone(host);
-    let on_shortage = move |_: &Lua, forget: Function| {
+    let on_memory_pressure = move |_: &Lua, forget: Function| {
         of.work.forget_cached.borrow_mut().push(forget);
         Ok(())
     };
-    table.raw_set("on_shortage", lua.create_function(on_shortage)?)?;
+    table.raw_set("on_memory_pressure", lua.create_function(on_memory_pressure)?)?;
     let clock = host.clock.clone();
     let now_ms = move |_: &Lua, ()| Ok(clock.now().monotonic_ms);
     table.raw_set("now_ms", lua.create_function(now_ms)?)?;
@@ -150,11 +150,11 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     };
     table.raw_set("wake", lua.create_function(wake)?)?;
     let of = Rc::clone(host);
-    let watch = move |_: &Lua, id: TaskId| {
+    let wake_when_done = move |_: &Lua, id: TaskId| {
         let watcher = of.work.current.get();
         Ok(of.tasks.borrow_mut().watch(id, watcher))
     };
-    table.raw_set("watch", lua.create_function(watch)?)?;
+    table.raw_set("wake_when_done", lua.create_function(wake_when_done)?)?;
     let chunk = lua.load(include_str!("../background_work.lua")).set_name("=pinion");
     table.raw_set("background_work", chunk.into_function()?)?;
     schedules(lua, host, table)

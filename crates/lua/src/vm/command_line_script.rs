@@ -8,7 +8,7 @@ use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use super::Vm;
 use crate::script_load_error::ScriptProblem;
 use crate::site_program::SiteProgram;
-use crate::task::{TaskId, WorkKind};
+use crate::task::{BackgroundTaskKind, TaskId};
 
 /// Returns the table `alone` of the host.
 ///
@@ -69,7 +69,8 @@ impl Vm {
         let arguments: Table = self.lua.globals().get("arg").map_err(trouble)?;
         let call = self.lua.load(CALL).set_name("=pinion");
         let call: Function = call.call((main, arguments)).map_err(trouble)?;
-        let begun = self.host.spawn(&self.lua, call, WorkKind::Program, None).map_err(trouble)?;
+        let begun =
+            self.host.spawn(&self.lua, call, BackgroundTaskKind::Program, None).map_err(trouble)?;
         match begun {
             (Some(id), _) => Ok(id),
             (None, why) => Err(ScriptProblem::of_text(&why.unwrap_or_default())),

@@ -9,7 +9,7 @@ use mlua::{Function, Lua, Result, Table, Value};
 use super::host_functions::{Handler, Host};
 use super::{OURS, TRACE, place};
 use crate::source_names::Sources;
-use crate::task::{Awaited, WorkKind};
+use crate::task::{Awaited, BackgroundTaskKind};
 
 /// The position of a function of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,14 +97,14 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
 /// receives.
 pub(super) fn install_awaited(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
-    let awaits = move |_: &Lua, (function, is_block): (Option<Function>, bool)| {
+    let set_awaited = move |_: &Lua, (function, is_block): (Option<Function>, bool)| {
         let awaited = if is_block { Awaited::Block } else { Awaited::Await };
         if let Some(task) = of.tasks.borrow_mut().get(of.work.current.get()) {
             task.awaited = function.map(|function| (awaited, FunctionOrigin::of(&function)));
         }
         Ok(())
     };
-    table.raw_set("awaits", lua.create_function(awaits)?)
+    table.raw_set("set_awaited", lua.create_function(set_awaited)?)
 }
 
 /// Returns the handler that the prelude means by a key: the number of a route, or a name.
@@ -133,7 +133,7 @@ impl FaultOrigins {
     }
 
     pub(super) fn of_work(
-        kind: WorkKind,
+        kind: BackgroundTaskKind,
         origin: Option<FunctionOrigin>,
         sources: &Sources,
     ) -> Self {

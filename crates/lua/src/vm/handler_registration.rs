@@ -36,20 +36,20 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     };
     table.raw_set("warn", lua.create_function(warn)?)?;
     let of = Rc::clone(host);
-    let group = move |_: &Lua, prefix: LuaString| {
+    let check_group_prefix = move |_: &Lua, prefix: LuaString| {
         if of.has_started() {
             return Ok(Some(STARTED.to_owned()));
         }
         let prefix = prefix.to_string_lossy();
         Ok(router::check_prefix(&prefix).err().map(|error| format!("{prefix:?}: {error}")))
     };
-    table.raw_set("group", lua.create_function(group)?)?;
+    table.raw_set("check_group_prefix", lua.create_function(check_group_prefix)?)?;
     let is_below = |_: &Lua, (prefix, path): (LuaString, LuaString)| {
         Ok(router::is_below_prefix(&prefix.to_string_lossy(), &path.to_string_lossy()))
     };
     table.raw_set("is_below", lua.create_function(is_below)?)?;
     let of = Rc::clone(host);
-    let special = move |_: &Lua, name: LuaString| {
+    let register_special_handler = move |_: &Lua, name: LuaString| {
         if of.has_started() {
             return Ok(Some(STARTED));
         }
@@ -60,5 +60,5 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         }
         Ok(None)
     };
-    table.raw_set("special", lua.create_function(special)?)
+    table.raw_set("register_special_handler", lua.create_function(register_special_handler)?)
 }

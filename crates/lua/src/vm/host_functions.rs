@@ -14,7 +14,7 @@ use pinion_programs::program_run::RunId;
 
 use super::event_subscriptions::{EndingReason, Subscriptions};
 use super::pending_work::PendingWork;
-use super::response_text::{STAMPS, WrittenText};
+use super::response_text::{PREFIXES, WrittenText};
 use super::store::ScriptStore;
 use super::{CoroutineStep, RouteLimits, Unsent, WaitOperation, WrittenPieces};
 use super::{
@@ -240,7 +240,7 @@ const PRELUDE_PARTS: [(&str, &str); 3] = [
 pub(super) fn install(
     lua: &Lua,
     host: &Rc<Host>,
-    alone: Option<&Table>,
+    command_line: Option<&Table>,
 ) -> Result<(Function, Table)> {
     *host.router.borrow_mut() = Router::new();
     host.tasks.borrow_mut().park_in(lua.create_table()?);
@@ -248,15 +248,15 @@ pub(super) fn install(
     table.raw_set("WAIT", mark(&WAIT))?;
     table.raw_set("DONE", mark(&DONE))?;
     table.raw_set("RESPONSE_BUFFER_BYTES", RESPONSE_BUFFER_BYTES)?;
-    table.raw_set("STAMP_FIRST", STAMPS.start)?;
-    table.raw_set("STAMPS", STAMPS.len())?;
+    table.raw_set("PREFIX_FIRST", PREFIXES.start)?;
+    table.raw_set("PREFIX_COUNT", PREFIXES.len())?;
     table.raw_set("FEW_PIECES", FEW_PIECES)?;
     table.raw_set("MANY_PIECES", MANY_PIECES)?;
     #[cfg(feature = "luajit")]
     table.raw_set("new_table", new_table(lua)?)?;
     table.raw_set("COROUTINES_DEPTH_MAX", COROUTINES_DEPTH_MAX)?;
     table.raw_set("libraries", libraries(lua, host)?)?;
-    table.raw_set("alone", alone)?;
+    table.raw_set("command_line", command_line)?;
     request_head::install(lua, host, &table)?;
     request_content::install(lua, host, &table)?;
     response_head::install(lua, host, &table)?;
@@ -281,7 +281,7 @@ pub(super) fn install(
         table.raw_set("close", close)?;
     }
     let charge = lua.create_function(|lua, bytes: f64| sandbox::charge(lua, bytes as usize))?;
-    table.raw_set("charge", charge)?;
+    table.raw_set("charge_cpu", charge)?;
     let of = Rc::clone(host);
     table.raw_set("record_thrown", lua.named_registry_value::<Function>(sandbox::THROWN)?)?;
     table.raw_set(

@@ -9,23 +9,23 @@ use std::ops::{Deref, Range};
 
 use mlua::{BorrowedBytes, LuaString};
 
-/// The range of these numbers: those of [`STAMP_BYTES`] digits. A VM collects its garbage before
+/// The range of these numbers: those of [`PREFIX_BYTES`] digits. A VM collects its garbage before
 /// the numbers repeat.
-pub(super) const STAMPS: Range<u32> = 1000..10_000;
+pub(super) const PREFIXES: Range<u32> = 1000..10_000;
 
 /// The length of the number at the begin: one of the positions that LuaJIT compares.
-const STAMP_BYTES: usize = 4;
+const PREFIX_BYTES: usize = 4;
 
 /// Text that a handler has written.
 pub(crate) struct WrittenText {
     text: LuaString,
-    is_stamped: bool,
+    has_prefix: bool,
 }
 
 impl WrittenText {
-    /// Creates a text; `is_stamped` means that it follows a number that is no part of it.
-    pub(super) fn new(text: LuaString, is_stamped: bool) -> Self {
-        Self { text, is_stamped }
+    /// Creates a text; `has_prefix` means that it follows a number that is no part of it.
+    pub(super) fn new(text: LuaString, has_prefix: bool) -> Self {
+        Self { text, has_prefix }
     }
 
     /// Returns the bytes for the client.
@@ -33,7 +33,7 @@ impl WrittenText {
     pub(crate) fn as_bytes(&self) -> impl Deref<Target = [u8]> {
         WrittenBytes {
             all: self.text.as_bytes(),
-            from: if self.is_stamped { STAMP_BYTES } else { 0 },
+            from: if self.has_prefix { PREFIX_BYTES } else { 0 },
         }
     }
 }

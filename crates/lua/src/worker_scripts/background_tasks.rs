@@ -13,7 +13,7 @@ use super::{Scripts, log_failure};
 use crate::channel_message::ChannelMessage;
 use crate::limits::{TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS};
 use crate::lua_job::LuaJobResult;
-use crate::task::{BackgroundTask, TaskId, Waits, WorkKind};
+use crate::task::{BackgroundTask, BackgroundTaskKind, TaskId, Waits};
 use crate::vm::{self, CoroutineStep, ScriptFault, Vm, WaitOperation};
 
 /// The background work of a worker.
@@ -148,7 +148,7 @@ impl Scripts {
         &mut self,
         vm: &Rc<Vm>,
         work: Function,
-        kind: WorkKind,
+        kind: BackgroundTaskKind,
         message: Option<Arc<ChannelMessage>>,
     ) -> Option<TaskId> {
         let (id, why) = match vm.host().spawn(vm.lua(), work, kind, message) {
@@ -255,7 +255,8 @@ impl Scripts {
     fn fail_background(&mut self, vm: &Rc<Vm>, id: TaskId, fault: &ScriptFault) {
         let text = fault.text();
         if !self.has_failed_alone(id, text) {
-            let kind = vm.tasks().background_task(id).map_or(WorkKind::Spawn, |task| task.kind);
+            let kind =
+                vm.tasks().background_task(id).map_or(BackgroundTaskKind::Spawn, |task| task.kind);
             self.log_background(kind.name(), text);
         }
         self.end_of(vm, id);

@@ -11,7 +11,7 @@ use crate::channel_message::ChannelMessage;
 use crate::lua_job::LuaJobDone;
 use crate::shared_site_state::ScriptSite;
 use crate::store_access::StoreJobEnd;
-use crate::task::WorkKind;
+use crate::task::BackgroundTaskKind;
 use crate::vm::Vm;
 
 /// A message for the listeners of its channel, in each worker.
@@ -61,7 +61,7 @@ impl Scripts {
             let work = vm.host().work.channels.borrow().get(&*sent.message.channel).cloned();
             if let Some(work) = work {
                 let message = Some(Arc::clone(&sent.message));
-                self.start_background(&vm, work, WorkKind::Listener, message);
+                self.start_background(&vm, work, BackgroundTaskKind::Listener, message);
             }
         }
     }

@@ -2,13 +2,13 @@
 //! once all errors that a start would meet.
 
 use super::access_log_conflicts;
-use super::content_checks::Said;
 use super::fault::{ConfigFault, TextPlace};
 use super::live_folder_symlinks;
 use super::mount_checks;
 use super::password_file_checks;
 use super::server_plan_builder::{ConfiguredSite, LoadedFile};
-use super::site_checks;
+use super::site_content_checks::CheckNotes;
+use super::site_path_checks;
 use super::table_conflicts::address_of;
 use super::tables::TableSection;
 use crate::certificate_files::{client_authorities, is_named, redirect_host};
@@ -25,12 +25,12 @@ use std::path::Path;
 
 /// Adds the faults in the files and folders that `loaded` names; `path` is its file.
 pub(crate) fn examine(loaded: &mut LoadedFile, path: &Path) {
-    let (mut found, mut below, mut said) = (Vec::new(), Vec::new(), Said::default());
+    let (mut found, mut below, mut said) = (Vec::new(), Vec::new(), CheckNotes::default());
     let mut known = HashSet::new();
     let mut add =
         |place: TextPlace, message: String| found.push(ConfigFault::at(path, place, message));
     for site in &loaded.sites {
-        match site_checks::examine(site, &mut add) {
+        match site_path_checks::check_site(site, &mut add) {
             Ok(of_site) => said.add(of_site),
             // Sites may share files of rules; a fault in one is reported once.
             Err(of_site) => {

@@ -7,14 +7,14 @@
 //! | `ended_requests` | the ends of requests: access log, pages for errors, redirects |
 //! | `sendfile_responses` | the files that responses name |
 //! | `failure_log` | the lines of the log about requests that have failed |
-//! | `application_messages` | the error streams of applications, in the log |
-//! | `limits` | the limits of the log lines |
+//! | `application_stderr_log` | the error streams of applications, in the log |
+//! | `log_limits` | the limits of the log lines |
 
-mod application_messages;
+mod application_stderr_log;
 mod cgi_requests;
 mod ended_requests;
 mod failure_log;
-mod limits;
+mod log_limits;
 mod python_requests;
 mod sendfile_responses;
 
@@ -54,11 +54,11 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
-use application_messages::ApplicationMessageLog;
+use application_stderr_log::ApplicationMessageLog;
 use cgi_requests::KeptRequest;
 pub(crate) use cgi_requests::LocalRedirect;
 use failure_log::FailureLog;
-use limits::TARGET_SHOWN_BYTES;
+use log_limits::TARGET_SHOWN_BYTES;
 
 /// The status in the access log for a request whose client has left before the response, the same
 /// as in nginx.

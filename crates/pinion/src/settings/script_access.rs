@@ -1,7 +1,7 @@
 //! The access of the Lua scripts of a site to things outside of it: other servers, and secrets.
 
 use super::{read, row};
-use crate::directive_value_parsers::{self, named_paths};
+use crate::directive_value_parsers::{self, script_resource_values};
 use crate::failure::Failure;
 use crate::raw_settings::Low;
 use crate::regular_file;
@@ -82,7 +82,7 @@ impl ScriptAccess {
             ));
         }
         for text in all("secret") {
-            let secret = read(row("secret"), text, named_paths::secret)?;
+            let secret = read(row("secret"), text, script_resource_values::secret)?;
             if access.secrets.iter().any(|other| other.name == secret.name) {
                 let name = secret.name;
                 return Err(Failure::usage(format!("--secret: {name:?} is given twice")));
@@ -90,7 +90,7 @@ impl ScriptAccess {
             access.secrets.push(secret);
         }
         for text in all("lua-program") {
-            let program = read(row("lua-program"), text, named_paths::lua_program)?;
+            let program = read(row("lua-program"), text, script_resource_values::lua_program)?;
             if access.programs.iter().any(|other| other.name == program.name) {
                 let name = program.name;
                 return Err(Failure::usage(format!("--lua-program: {name:?} is given twice")));

@@ -8,7 +8,7 @@ use super::{
     ScriptAccess, SiteAccess, choice, content_flags, live_folders, mount, number, path_or_stdout,
     read, row,
 };
-use crate::directive_value_parsers::{http_values, mount_values, named_paths};
+use crate::directive_value_parsers::{http_values, mount_values, script_resource_values};
 use crate::directives::config_file_tables::Table;
 use crate::failure::Failure;
 use crate::raw_settings::Low;
@@ -231,7 +231,7 @@ fn live_folders_of(low: &Low) -> Result<Vec<LiveFolder>, Failure> {
 fn lua_folders(low: &Low) -> Result<Vec<FolderAt>, Failure> {
     let mut folders: Vec<FolderAt> = Vec::new();
     for text in low.values("lua-folder") {
-        let folder = read(row("lua-folder"), text, named_paths::lua_folder)?;
+        let folder = read(row("lua-folder"), text, script_resource_values::lua_folder)?;
         if folders.iter().any(|other| other.name == folder.name) {
             let name = folder.name;
             return Err(Failure::usage(format!("--lua-folder: {name:?} is given twice")));

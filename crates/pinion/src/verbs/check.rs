@@ -1,7 +1,7 @@
 //! `pinion check [PATH]`: all faults in a configuration, or in the files of a site, in one run.
 
 use crate::build_options;
-use crate::config::{self, ConfigFault, Said};
+use crate::config::{self, CheckNotes, ConfigFault};
 use crate::directives::verbs::Verb;
 use crate::failure::Failure;
 use crate::json_failure_document;
@@ -105,7 +105,7 @@ fn site<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failure> {
         let opened = match source {
             ServedSource::Script(_) => {
                 lua_program_loader::proven(&file, allowance, &ScriptSite::default())
-                    .map(|proven| Said { warnings: proven.warnings, ..Said::default() })
+                    .map(|proven| CheckNotes { warnings: proven.warnings, ..CheckNotes::default() })
             }
             _ => config::examine_archive(&file, allowance),
         };
@@ -113,9 +113,9 @@ fn site<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failure> {
             let reason = failure.reason()?;
             Some(config::of_code(path, &reason).with_stack(failure.stack()))
         };
-        let (Said { warnings, notes }, wrong) = match opened {
+        let (CheckNotes { warnings, notes }, wrong) = match opened {
             Ok(said) => (said, None),
-            Err(failure) => (Said::default(), fault(&failure)),
+            Err(failure) => (CheckNotes::default(), fault(&failure)),
         };
         let faults = wrong.into_iter().collect();
         return Ok(Checked { path, sites: 1, listeners: 0, faults, warnings, notes });
@@ -129,9 +129,9 @@ fn site<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failure> {
     let options = build_options::options(&content, Options::serving)?;
     let mounts = settings.planned_mounts();
     let examined = config::examine_folder(path, &options, allowance, mounts.as_ref());
-    let (Said { mut warnings, notes }, mut faults) = match examined {
+    let (CheckNotes { mut warnings, notes }, mut faults) = match examined {
         Ok(said) => (said, Vec::new()),
-        Err(faults) => (Said::default(), faults),
+        Err(faults) => (CheckNotes::default(), faults),
     };
     match settings.php.as_ref().map(php_pools::check) {
         // Another user, or a flag, may be given to the server.

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::faults::Fallible;
 use super::network::State;
-use super::ready_entries::{ReadyEntry, is_late};
+use super::ready_entries::{ReadyEntry, delay_at_random};
 use super::send_memory_check::Held;
 use super::{Buffers, Client, Completion, Lent, Sending, Sim, SimSocket, Slot};
 
@@ -67,7 +67,7 @@ impl Flight {
 
 impl<const READINESS: bool> Sim<READINESS> {
     /// Lets the kernel work on the requests of one slot.
-    pub(super) fn work_on(&mut self, slot: Slot, due: &mut Option<u64>) {
+    pub(super) fn progress_operations(&mut self, slot: Slot, due: &mut Option<u64>) {
         let Self { network, entries, buffers, ready, .. } = self;
         let entry = &mut entries[slot as usize];
         let Some(socket) = &entry.socket else { return };
@@ -76,7 +76,9 @@ impl<const READINESS: bool> Sim<READINESS> {
         let state = &mut *state;
         let ending = entry.closing || entry.flight.cancelling;
         let has_work = ending || state.connections[client.0].has_input();
-        if entry.flight.receive_armed && has_work && !is_late(state, &mut entry.input_after_ms, due)
+        if entry.flight.receive_armed
+            && has_work
+            && !delay_at_random(state, &mut entry.input_after_ms, due)
         {
             let before = entry.flight.results.len();
             receive(state, client, &mut entry.flight, buffers, ending);
@@ -88,7 +90,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         let writable = connection.room() > 0 || connection.broken.is_some() || entry.closing;
         if entry.flight.poll == Some(Poll::Waits)
             && writable
-            && !is_late(state, &mut entry.output_after_ms, due)
+            && !delay_at_random(state, &mut entry.output_after_ms, due)
         {
             entry.flight.poll = Some(Poll::Done);
             ready.push(ReadyEntry::Polled { slot, generation });
@@ -96,7 +98,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         if let Some(send) = &mut entry.flight.send
             && send.result.is_none()
             && writable
-            && !is_late(state, &mut entry.output_after_ms, due)
+            && !delay_at_random(state, &mut entry.output_after_ms, due)
         {
             send.work(state, client, entry.closing);
             if send.result.is_some() {
@@ -114,13 +116,13 @@ impl<const READINESS: bool> Sim<READINESS> {
     }
 
     pub(super) fn polled(&mut self, slot: Slot, generation: u32) -> Option<Completion<SimSocket>> {
-        if !self.tenant(slot, generation) {
+        if !self.is_current(slot, generation) {
             return None;
         }
         let entry = &mut self.entries[slot as usize];
         entry.flight.poll = None;
         if entry.closing {
-            return self.release_if_quiet(slot);
+            return self.release_if_done(slot);
         }
         Some(Completion::Writable { slot })
     }
@@ -153,7 +155,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         slot: Slot,
         generation: u32,
     ) -> Option<Completion<SimSocket>> {
-        if !self.tenant(slot, generation) {
+        if !self.is_current(slot, generation) {
             return None;
         }
         let entry = &mut self.entries[slot as usize];
@@ -166,7 +168,7 @@ impl<const READINESS: bool> Sim<READINESS> {
             if let Ok(Some(lent)) = result {
                 self.buffers.discard(lent);
             }
-            return self.release_if_quiet(slot);
+            return self.release_if_done(slot);
         }
         match result {
             Ok(None) => entry.wanted = false,
@@ -202,14 +204,14 @@ impl<const READINESS: bool> Sim<READINESS> {
     }
 
     pub(super) fn sent(&mut self, slot: Slot, generation: u32) -> Option<Completion<SimSocket>> {
-        if !self.tenant(slot, generation) {
+        if !self.is_current(slot, generation) {
             return None;
         }
         let entry = &mut self.entries[slot as usize];
         let send = entry.flight.send.take().expect("one for each report");
         send.held.check();
         if entry.closing && entry.flight.is_quiet() {
-            self.ready.push(ReadyEntry::Quiet { slot, generation });
+            self.ready.push(ReadyEntry::OperationsDone { slot, generation });
         }
         let result = match send.result.expect("a result was reported") {
             Err(Errno::INTR | Errno::CANCELED) => Ok(0),
@@ -218,7 +220,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         Some(Completion::Sent { slot, result })
     }
 
-    pub(super) fn release_if_quiet(&mut self, slot: Slot) -> Option<Completion<SimSocket>> {
+    pub(super) fn release_if_done(&mut self, slot: Slot) -> Option<Completion<SimSocket>> {
         let entry = &mut self.entries[slot as usize];
         if !entry.flight.is_quiet() || entry.connecting {
             return None;

@@ -76,7 +76,7 @@ pub struct SimSocket {
     network: Network,
     client: Client,
     /// Whether dropping resets the connection instead of ending it.
-    abruptly: bool,
+    reset: bool,
 }
 
 impl std::fmt::Debug for SimSocket {
@@ -87,7 +87,7 @@ impl std::fmt::Debug for SimSocket {
 
 impl Drop for SimSocket {
     fn drop(&mut self) {
-        self.network.0.borrow_mut().close(self.client, self.abruptly);
+        self.network.0.borrow_mut().close(self.client, self.reset);
     }
 }
 
@@ -137,7 +137,7 @@ pub struct Sim<const READINESS: bool> {
     starved: Vec<Slot>,
     ready: Vec<ReadyEntry>,
     /// Ready entries beyond the batch of the last wait; they are the first of the next.
-    later: Vec<ReadyEntry>,
+    deferred: Vec<ReadyEntry>,
     wake: Arc<AtomicBool>,
 }
 
@@ -159,7 +159,7 @@ impl<const READINESS: bool> Sim<READINESS> {
             datagram_sockets: Vec::new(),
             starved: Vec::new(),
             ready: Vec::new(),
-            later: Vec::new(),
+            deferred: Vec::new(),
             wake: Arc::new(AtomicBool::new(false)),
         }
     }
@@ -180,7 +180,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         }
     }
 
-    fn tenant(&self, slot: Slot, generation: u32) -> bool {
+    fn is_current(&self, slot: Slot, generation: u32) -> bool {
         let entry = &self.entries[slot as usize];
         entry.socket.is_some() && entry.generation == generation
     }
@@ -225,7 +225,7 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
             }
         }
         self.feed_the_starved();
-        self.ready = std::mem::take(&mut self.later);
+        self.ready = std::mem::take(&mut self.deferred);
         let kept = self.ready.len();
         let due = self.collect();
         if self.ready.is_empty() {
@@ -241,7 +241,7 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
     fn next(&mut self) -> Option<Completion<SimSocket>> {
         loop {
             let ready = self.ready.pop()?;
-            if let Some(completion) = self.look(ready) {
+            if let Some(completion) = self.complete(ready) {
                 self.network.note(format_args!("{completion:?}"));
                 return Some(completion);
             }
@@ -382,14 +382,14 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         })
     }
 
-    fn close(&mut self, slot: Slot, abruptly: bool) -> bool {
-        self.network.note(format_args!("slot {slot} closes, abruptly: {abruptly}"));
+    fn close(&mut self, slot: Slot, reset: bool) -> bool {
+        self.network.note(format_args!("slot {slot} closes, reset: {reset}"));
         let entry = self.open(slot);
         entry.closing = true;
         entry.wanted = false;
         entry.writing = false;
         if let Some(socket) = &mut entry.socket {
-            socket.abruptly = abruptly;
+            socket.reset = reset;
         }
         if entry.flight.is_quiet() && (READINESS || !entry.connecting) {
             entry.socket = None;

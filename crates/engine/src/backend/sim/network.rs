@@ -198,7 +198,7 @@ impl State {
 
     /// Closes a connection for the engine. As in TCP, a connection that is closed while input waits
     /// is reset, and a reset may overtake bytes that the client has not read (RFC 9112 §9.6).
-    pub(super) fn close(&mut self, client: Client, abruptly: bool) {
+    pub(super) fn close(&mut self, client: Client, reset: bool) {
         self.news = true;
         let now_ms = self.now.monotonic_ms;
         let connection = &mut self.connections[client.0];
@@ -208,7 +208,7 @@ impl State {
         connection.server_ended = true;
         // No more input comes, and a run may have many connections.
         connection.to_server.shrink_to_fit();
-        let reset = abruptly || !connection.to_server.is_empty() || connection.broken.is_some();
+        let reset = reset || !connection.to_server.is_empty() || connection.broken.is_some();
         if reset {
             self.reset_client(client);
         }

@@ -4,7 +4,7 @@ use rustix::io::Errno;
 
 use super::completion_mode::Flight;
 use super::faults::Fallible;
-use super::ready_entries::{ReadyEntry, is_late};
+use super::ready_entries::{ReadyEntry, delay_at_random};
 use super::{Completion, OpeningState, Sim, SimEntry, SimSocket, Slot};
 use crate::outgoing_connect::RemoteAddress;
 
@@ -50,7 +50,7 @@ impl<const READINESS: bool> Sim<READINESS> {
             state.open(remote)
         };
         self.network.note(format_args!("{client:?} is slot {slot}"));
-        let socket = SimSocket { network: self.network.clone(), client, abruptly: false };
+        let socket = SimSocket { network: self.network.clone(), client, reset: false };
         let entry = &mut self.entries[index];
         assert!(entry.socket.is_none(), "a slot is attached once");
         *entry = SimEntry {
@@ -72,7 +72,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         let is_over = connection.established || connection.broken.is_some() || entry.closing;
         let connected = ReadyEntry::Connected { slot, generation: entry.generation };
         if is_over
-            && !is_late(&mut state, &mut entry.output_after_ms, due)
+            && !delay_at_random(&mut state, &mut entry.output_after_ms, due)
             && !self.ready.contains(&connected)
         {
             self.ready.push(connected);
@@ -84,13 +84,13 @@ impl<const READINESS: bool> Sim<READINESS> {
         slot: Slot,
         generation: u32,
     ) -> Option<Completion<SimSocket>> {
-        if !self.tenant(slot, generation) {
+        if !self.is_current(slot, generation) {
             return None;
         }
         let entry = &mut self.entries[slot as usize];
         entry.connecting = false;
         if entry.closing {
-            return self.release_if_quiet(slot);
+            return self.release_if_done(slot);
         }
         let client = entry.socket.as_ref()?.client;
         let broken = self.network.0.borrow().connections[client.0].broken;

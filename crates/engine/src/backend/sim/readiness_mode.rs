@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::faults::Fallible;
-use super::ready_entries::{ReadyEntry, is_late};
+use super::ready_entries::{ReadyEntry, delay_at_random};
 use super::{Completion, SENT_PER_PASS_MAX_BYTES, Sending, Sim, SimSocket, Slot};
 
 impl<const READINESS: bool> Sim<READINESS> {
@@ -19,8 +19,8 @@ impl<const READINESS: bool> Sim<READINESS> {
         let hung_up = broken || connection.client_ended && entry.finished;
         let output = entry.writing && (connection.room() > 0 || broken);
         let input = if entry.wanted { connection.has_input() } else { hung_up };
-        let output = output && !is_late(&mut state, &mut entry.output_after_ms, due);
-        let input = input && !is_late(&mut state, &mut entry.input_after_ms, due);
+        let output = output && !delay_at_random(&mut state, &mut entry.output_after_ms, due);
+        let input = input && !delay_at_random(&mut state, &mut entry.input_after_ms, due);
         let socket = ReadyEntry::Socket { slot, generation: entry.generation, output };
         if (output || input) && !self.ready.contains(&socket) {
             self.ready.push(socket);

@@ -10,7 +10,7 @@ use super::network::{Network, State};
 use super::{Completion, Sim, SimSocket, Slot};
 use crate::limits::ACCEPTS_PER_PASS;
 
-/// Something that [`Backend::next`](super::Backend::next) will look at.
+/// An event that [`Backend::next`](super::Backend::next) turns into a completion.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadyEntry {
     /// A listener has clients.
@@ -39,13 +39,13 @@ pub(super) enum ReadyEntry {
         slot: Slot,
         generation: u32,
     },
-    /// There is room to write (io_uring).
+    /// A socket has become writable (io_uring).
     Polled {
         slot: Slot,
         generation: u32,
     },
     /// The last result of a closed slot was reported (io_uring).
-    Quiet {
+    OperationsDone {
         slot: Slot,
         generation: u32,
     },
@@ -69,7 +69,7 @@ impl<const READINESS: bool> Sim<READINESS> {
             } else if READINESS {
                 self.collect_ready(slot as Slot, &mut due);
             } else {
-                self.work_on(slot as Slot, &mut due);
+                self.progress_operations(slot as Slot, &mut due);
             }
         }
         self.collect_clients(&mut due);
@@ -83,7 +83,7 @@ impl<const READINESS: bool> Sim<READINESS> {
             let mut state = self.network.0.borrow_mut();
             if state.waiting[listener].is_empty()
                 || !self.accepting
-                || is_late(&mut state, &mut self.accept_after_ms, due)
+                || delay_at_random(&mut state, &mut self.accept_after_ms, due)
             {
                 continue;
             }
@@ -107,27 +107,29 @@ impl<const READINESS: bool> Sim<READINESS> {
                 continue;
             }
             let ready = ReadyEntry::Datagrams { number: number as u32 };
-            if !is_late(&mut state, &mut socket.after_ms, due) && !self.ready.contains(&ready) {
+            if !delay_at_random(&mut state, &mut socket.after_ms, due)
+                && !self.ready.contains(&ready)
+            {
                 self.ready.push(ready);
             }
         }
     }
 
-    /// Leaves the entries beyond a batch to the next wait, which brings them first; `kept` of the
-    /// ready entries were left by the last wait.
-    pub(super) fn shuffle_batch(&mut self, kept: usize) {
+    /// Shuffles the ready entries and cuts them to a batch. The rest is deferred to the next wait,
+    /// in which it comes first. The first `carried_over` entries were deferred by the last wait.
+    pub(super) fn shuffle_batch(&mut self, carried_over: usize) {
         let mut state = self.network.0.borrow_mut();
-        state.random.shuffle(&mut self.ready[kept..]);
+        state.random.shuffle(&mut self.ready[carried_over..]);
         let batch = usize::from(state.dice.faults.batch);
         if batch > 0 && self.ready.len() > batch {
-            self.later = self.ready.split_off(batch);
+            self.deferred = self.ready.split_off(batch);
         }
         state.random.shuffle(&mut self.ready);
     }
 
-    /// Makes the result of [`Backend::next`](super::Backend::next) from one ready entry; it may put
-    /// a rest back.
-    pub(super) fn look(&mut self, ready: ReadyEntry) -> Option<Completion<SimSocket>> {
+    /// Turns one ready entry into a completion; `None` if there is nothing left to report. A
+    /// listener with further clients becomes a ready entry again.
+    pub(super) fn complete(&mut self, ready: ReadyEntry) -> Option<Completion<SimSocket>> {
         match ready {
             ReadyEntry::Listener { listener, left } => {
                 if !self.accepting || left == 0 {
@@ -141,7 +143,7 @@ impl<const READINESS: bool> Sim<READINESS> {
                 })
             }
             ReadyEntry::Socket { slot, generation, output } => {
-                if !self.tenant(slot, generation) {
+                if !self.is_current(slot, generation) {
                     return None;
                 }
                 self.look_at_socket(slot, generation, output)
@@ -150,15 +152,11 @@ impl<const READINESS: bool> Sim<READINESS> {
             ReadyEntry::Connected { slot, generation } => self.connected(slot, generation),
             ReadyEntry::Sent { slot, generation } => self.sent(slot, generation),
             ReadyEntry::Polled { slot, generation } => self.polled(slot, generation),
-            ReadyEntry::Quiet { slot, generation } => {
-                if self.tenant(slot, generation) {
-                    self.release_if_quiet(slot)
-                } else {
-                    None
-                }
+            ReadyEntry::OperationsDone { slot, generation } => {
+                if self.is_current(slot, generation) { self.release_if_done(slot) } else { None }
             }
             ReadyEntry::Datagrams { number } => {
-                // A poller goes on watching; a request to io_uring is done.
+                // epoll continues to watch the socket; the request to io_uring is complete.
                 self.datagram_sockets[number as usize].wanted = READINESS;
                 Some(Completion::Datagrams { number })
             }
@@ -183,13 +181,17 @@ impl<const READINESS: bool> Sim<READINESS> {
         }
         state.waiting[listener].pop_front();
         state.note(format_args!("{first:?} accepted"));
-        Some(Ok(SimSocket { network: network.clone(), client: first, abruptly: false }))
+        Some(Ok(SimSocket { network: network.clone(), client: first, reset: false }))
     }
 }
 
-/// Returns whether an event is delayed; otherwise it may happen now. `after_ms` keeps the time
-/// until which it is.
-pub(super) fn is_late(state: &mut State, after_ms: &mut u64, due: &mut Option<u64>) -> bool {
+/// May delay an event, as the faults say. Returns whether it is delayed. `after_ms` has the time at
+/// which the delay ends, and `due` the earliest of these times.
+pub(super) fn delay_at_random(
+    state: &mut State,
+    after_ms: &mut u64,
+    due: &mut Option<u64>,
+) -> bool {
     let now_ms = state.now.monotonic_ms;
     if *after_ms <= now_ms && state.random.chance(state.dice.faults.late) {
         *after_ms = now_ms + 1 + state.random.below(state.dice.faults.late_ms.max(1));

@@ -84,7 +84,7 @@ pub(crate) fn trailers<A: App>(
 /// Informs the application, once for each exchange with a complete request, that the peer sends no
 /// more. Returns true if there were any.
 #[cold]
-pub(crate) fn tell_input_end<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) -> bool {
+pub(crate) fn report_input_end<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) -> bool {
     let owes = |stream: &MultiplexedStream| stream.ended && stream.state.awaits_input_end();
     let waiting = core.multiplexed(slot).0.all(owes);
     for &id in &waiting {
@@ -92,7 +92,7 @@ pub(crate) fn tell_input_end<A: App>(app: &mut A, core: &mut WorkerCore, slot: S
         let Some(stream) = find_stream(core, slot, id).filter(|stream| owes(stream)) else {
             continue;
         };
-        stream.state.told_input_end = true;
+        stream.state.input_end_reported = true;
         let exchange = &mut Exchange { core, slot, carrier: Carrier::Stream(id) };
         app.exchange(Event::InputEnd, exchange);
         after_event(app, core, slot, id);
@@ -119,9 +119,10 @@ pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut WorkerCore, slot: 
     let now_ms = core.now.monotonic_ms;
     let settings = Arc::clone(&core.settings);
     let (multiplexed, ..) = core.multiplexed(slot);
-    let is_late =
-        |stream: &MultiplexedStream| stream.awaits_body() && stream.is_late(now_ms, &settings);
-    for id in multiplexed.all(is_late) {
+    let delay_at_random = |stream: &MultiplexedStream| {
+        stream.awaits_body() && stream.delay_at_random(now_ms, &settings)
+    };
+    for id in multiplexed.all(delay_at_random) {
         content_refused(app, core, slot, id, Refusal::Timeout);
     }
 }

@@ -6,8 +6,8 @@ use pinion_http::limits::Limits;
 use super::*;
 use crate::limits::{BACKGROUND_MAX, FEW_PIECES, MANY_PIECES};
 use crate::router::FoundRoute;
-use crate::task::{Waits, WorkKind};
-use crate::vm::response_text::STAMPS;
+use crate::task::{BackgroundTaskKind, Waits};
+use crate::vm::response_text::PREFIXES;
 
 /// A VM with a main script.
 pub(super) fn site(main: &str) -> Room {
@@ -126,7 +126,8 @@ fn however_many_tasks_wait_others_are_answered() {
     let sleep = "return function() pinion.sleep(1) end";
     let work: Function = room.vm.lua.load(sleep).eval().expect("a function");
     for count in 0..BACKGROUND_MAX {
-        let begun = room.vm.host().spawn(&room.vm.lua, work.clone(), WorkKind::Every, None);
+        let begun =
+            room.vm.host().spawn(&room.vm.lua, work.clone(), BackgroundTaskKind::Every, None);
         let (id, why) = begun.unwrap_or_else(|error| panic!("the {count}th: {error}"));
         assert!(id.is_some(), "the {count}th: {why:?}");
     }
@@ -166,7 +167,7 @@ fn answers_of_many_pieces_are_what_was_written() {
     }
     // Each number stands in front once, and the first one once more.
     let expected: String = written(FEW_PIECES);
-    for again in 0..=STAMPS.len() {
+    for again in 0..=PREFIXES.len() {
         assert_eq!(response("/as-many"), expected, "answer {again}");
     }
 }
@@ -457,7 +458,7 @@ fn an_error_of_a_background_task_has_the_position_of_its_function() {
     let room = &mut site("");
     let fails = |room: &mut Room, work: &str| {
         let work = room.vm.lua.load(work).set_name("@work.lua").eval().expect("a function");
-        let begun = room.vm.host().spawn(&room.vm.lua, work, WorkKind::Every, None);
+        let begun = room.vm.host().spawn(&room.vm.lua, work, BackgroundTaskKind::Every, None);
         let id = begun.expect("begun").0.expect("a place");
         let coroutine = room.vm.tasks().take_coroutine(id).expect("it has not begun");
         let mut left = TaskBudget::default();

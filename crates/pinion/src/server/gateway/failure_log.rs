@@ -5,7 +5,7 @@
 //! a new cause has its line at once.
 
 use super::OpenRequest;
-use super::limits::FAILURE_KINDS_MAX;
+use super::log_limits::FAILURE_KINDS_MAX;
 use crate::server::log_throttle::LogThrottle;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::stderr;

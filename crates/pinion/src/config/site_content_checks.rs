@@ -15,14 +15,14 @@ use std::path::Path;
 
 /// The warnings and notes about a folder without faults.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct CheckNotes {
     /// Rules without effect.
     pub(crate) warnings: Vec<String>,
     /// Files of it that are left out, and files that clients keep.
     pub(crate) notes: Vec<String>,
 }
 
-impl Said {
+impl CheckNotes {
     /// Adds the warnings and notes about another folder.
     pub(super) fn add(&mut self, other: Self) {
         self.warnings.extend(other.warnings);
@@ -32,7 +32,7 @@ impl Said {
 
 /// Returns the faults in an archive or in its code; without any, a note that its contents were not
 /// verified.
-pub(crate) fn examine_archive(path: &Path, allowance: Allowance) -> Result<Said, Failure> {
+pub(crate) fn examine_archive(path: &Path, allowance: Allowance) -> Result<CheckNotes, Failure> {
     let file = ArchiveFile::open(path)?;
     let proven =
         lua_program_loader::of_archive(&file.view(), path, allowance, &ScriptSite::default())?;
@@ -40,7 +40,7 @@ pub(crate) fn examine_archive(path: &Path, allowance: Allowance) -> Result<Said,
     let shown = path.display();
     let note =
         format!("{shown}: its contents were not verified; `pinion verify {shown}` does that");
-    Ok(Said { notes: vec![note], warnings })
+    Ok(CheckNotes { notes: vec![note], warnings })
 }
 
 /// Returns the faults in the files of a folder; without any, the warnings and notes about it.
@@ -49,7 +49,7 @@ pub(crate) fn examine_folder(
     options: &Options,
     allowance: Allowance,
     mounts: Option<&Mounts>,
-) -> Result<Said, Vec<ConfigFault>> {
+) -> Result<CheckNotes, Vec<ConfigFault>> {
     let on_disk = |file: &Path| pinion_builder::path_on_disk(folder, file);
     match pinion_builder::examine(folder, options) {
         Ok(examined) => {
@@ -79,7 +79,7 @@ pub(crate) fn examine_folder(
             let warnings = left_out.chain(warnings).chain(code_warnings).collect();
             let is_run = |path: &Path| mounts.is_some_and(|mounts| is_run(path, mounts));
             let notes = build_notes::of_examined(&examined, is_run);
-            Ok(Said { warnings, notes: notes.iter().map(|note| shown(note)).collect() })
+            Ok(CheckNotes { warnings, notes: notes.iter().map(|note| shown(note)).collect() })
         }
         Err(BuildError::Code(errors)) => {
             let fault = |CodeError { file, line, what, .. }: &CodeError| match line {

@@ -9,7 +9,8 @@ local type, select, min = type, select, math.min
 local lua_concat, lua_format, lua_load = table.concat, string.format, load
 local lua_lower, lua_reverse, lua_upper = string.lower, string.reverse, string.upper
 
--- Up to this length, in bytes, a string costs less than the call that charges for it.
+-- Strings up to this length, in bytes, are not charged to the CPU limit: the charge would take
+-- longer than the work.
 local LONG_BYTES = 16384
 
 -- The most elements of a list that one call concatenates: some milliseconds if all are numbers.

@@ -1,6 +1,6 @@
 //! The messages that applications write to their error streams, in the log of the server.
 
-use super::limits::MESSAGE_LINE_MAX_BYTES;
+use super::log_limits::MESSAGE_LINE_MAX_BYTES;
 use pinion_engine::stderr;
 use pinion_gateway::proxy::ApplicationMessage;
 use pinion_spawner::LineBucket;

@@ -1,7 +1,8 @@
--- Library functions of Lua that are written in C and call functions of the script. Lua does not
--- count everywhere how much of the native stack they use, and a stack overflow ends the process.
--- The chunk gets the functions that return whether the CPU budget and the native stack are used up,
--- whether it runs in LuaJIT, and the most bytes of source that `load` reads.
+-- Replaces library functions of Lua that are written in C and call functions of the script. Without
+-- that, recursion through them could overflow the native stack, which ends the process, and the
+-- debug hook that enforces the CPU limit would not run inside of them. The chunk gets the functions
+-- that return whether the CPU budget and the native stack are used up, whether it runs in LuaJIT,
+-- and the most bytes of source that `load` reads.
 
 local is_over, is_deep, is_jit, source_max_bytes = ...
 
@@ -11,8 +12,8 @@ local concat, error = table.concat, error
 -- The table that was thrown last: the log shows its contents.
 local thrown = setmetatable({}, { __mode = "v" })
 
--- Stores a thrown table. Returns the last one.
-local function last_thrown(value)
+-- Records a thrown table, if there is one. Returns the last one.
+local function record_thrown(value)
     if type(value) == "table" then
         thrown[1] = value
     end
@@ -20,10 +21,10 @@ local function last_thrown(value)
 end
 
 if is_jit then
-    -- In Lua 5.4 this function would stay on the stack; there, thrown values are stored where the
-    -- bodies of coroutines end.
+    -- Only LuaJIT: in Lua 5.4 this wrapper would be in tracebacks, so `coroutines.lua` records
+    -- thrown tables.
     function _G.error(value, level)
-        last_thrown(value)
+        record_thrown(value)
         return error(value, level)
     end
 
@@ -33,7 +34,7 @@ if is_jit then
     function _G.assert(...)
         local ok, why = ...
         if not ok then
-            last_thrown(why)
+            record_thrown(why)
         end
         return assert(...)
     end
@@ -47,10 +48,11 @@ local function check_depth(name)
     end
 end
 
--- A message handler runs inside of the hook that has raised the error, where no other hook runs. So
--- it is not called for the error that ends a request, nor for errors near the end of the stack.
-local function xpcall_with_budget(is_raw, body, handler, ...)
-    if is_raw then
+-- If the CPU hook raises the error, Lua calls the message handler inside that hook, which could not
+-- interrupt the handler. So the handler is skipped when the CPU limit or the native stack is used
+-- up.
+local function xpcall_with_budget(has_no_handler, body, handler, ...)
+    if has_no_handler then
         return lua_xpcall(body, handler, ...)
     end
     return lua_xpcall(body, function(...)
@@ -69,16 +71,16 @@ local function is_less(one, other)
     return one < other
 end
 
--- Comparing long strings takes long, and a list can have the same long string many times. The hook
--- runs in a comparison that is written in Lua.
+-- Without a comparison function `table.sort` compares in C, where the hook does not run: long
+-- strings take long. A comparison function that is written in Lua lets the hook run.
 function table.sort(list, is_before)
     check_depth("table.sort")
     return lua_sort(list, is_before or is_less)
 end
 
--- Reads the pieces of a chunk in Lua and not in a function of the host. There, an error of the
--- script would become an error of the host that contains an earlier one, and so on: no limit counts
--- the memory of such a chain, and dropping it can overflow the stack.
+-- Reads the pieces of a chunk in Lua. If a Rust function called the reader, each nested error would
+-- be wrapped in another Rust error: no limit counts the memory of that chain, and dropping it can
+-- overflow the stack.
 local function read_all(reader)
     local pieces, count, bytes = {}, 0, 0
     while bytes <= source_max_bytes do
@@ -110,14 +112,14 @@ end
 
 if not is_jit then
     -- Lua 5.4 counts the stack of the other functions.
-    return last_thrown
+    return record_thrown
 end
 
 -- Lua 5.1 has two names for this function.
 loadstring = load
 
--- Only tables have a `__tostring` of the script. Up to four values are checked in a way that LuaJIT
--- compiles.
+-- Only tables can have a `__tostring` of the script. Up to four values are checked in a way that
+-- LuaJIT compiles.
 function string.format(format, ...)
     local one, two, three, four = ...
     if select("#", ...) > 4 or type(one) == "table" or type(two) == "table"
@@ -136,4 +138,4 @@ function os.time(when)
     return lua_time(when)
 end
 
-return last_thrown
+return record_thrown

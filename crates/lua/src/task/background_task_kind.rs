@@ -1,8 +1,8 @@
-//! The kinds of work that belongs to no request.
+//! The kinds of background tasks, and how long each lives.
 
-/// The kind of start of work that belongs to no request.
+/// The function by which a background task was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WorkKind {
+pub(crate) enum BackgroundTaskKind {
     Spawn,
     Gather,
     /// A block of a page that waits beside others.
@@ -15,12 +15,14 @@ pub(crate) enum WorkKind {
     Program,
 }
 
-impl WorkKind {
-    pub(crate) const fn bond(self) -> Bond {
+impl BackgroundTaskKind {
+    pub(crate) const fn lifetime(self) -> TaskLifetime {
         match self {
-            Self::Spawn => Bond::After,
-            Self::Gather | Self::Block => Bond::Child,
-            Self::Cached | Self::Every | Self::Cron | Self::Listener | Self::Program => Bond::Own,
+            Self::Spawn => TaskLifetime::AfterParent,
+            Self::Gather | Self::Block => TaskLifetime::Child,
+            Self::Cached | Self::Every | Self::Cron | Self::Listener | Self::Program => {
+                TaskLifetime::Independent
+            }
         }
     }
 
@@ -55,11 +57,11 @@ impl WorkKind {
 
 /// The relation of background work to the task that begins it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bond {
+pub(crate) enum TaskLifetime {
     /// A part of that task: it uses the budget of the task, and ends with it.
     Child,
     /// It begins when that task has ended.
-    After,
+    AfterParent,
     /// It is independent.
-    Own,
+    Independent,
 }
