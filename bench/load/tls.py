@@ -9,8 +9,8 @@ tls.py hold PORT COUNT
     open until standard input ends.
 tls.py heads PORT COUNT
     Opens COUNT connections of HTTP/2 with flow-control windows that stay closed, and sends STREAMS
-    requests on each. Their heads refer to a long entry of the HPACK dynamic table many times, so
-    one byte stands for 4000. Prints the number of connections that the server has not closed and
+    requests on each (HPACK amplification): each of the three references in a head is one byte and
+    decodes to 4000 bytes. Prints the number of connections that the server has not closed and
     the number of bytes sent on them, and keeps them open until standard input ends.
 """
 import socket
@@ -56,7 +56,7 @@ def close_connection(connection):
     try:
         connection.unwrap()
     except ssl.SSLError:
-        pass  # Some servers do not reply with close_notify.
+        pass  # close_notify was sent. The reply is not awaited.
     with socket.socket(fileno=connection.detach()) as tcp:
         tcp.settimeout(TIMEOUT_SECONDS)
         tcp.shutdown(socket.SHUT_WR)
@@ -79,7 +79,8 @@ def handshakes(port, clients, seconds, resumed):
             try:
                 connection = connect(context, port, session)
                 if connection.session_reused != resumed:
-                    errors.append("another kind of handshake")
+                    expected = "resumed" if resumed else "not resumed"
+                    errors.append(f"expected a session that is {expected}")
                 close_connection(connection)
                 durations_us.append(int((time.monotonic() - start) * 1e6))
             except OSError as error:

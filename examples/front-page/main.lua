@@ -1,6 +1,6 @@
--- A front page with news from the store. This script only fills an empty store with examples. In a
--- real site another program writes the news with any client of Redis, and the next request shows
--- them. The page is public_html/index.dyn.html.
+-- A front page with news from `pinion.store`, the built-in store for keys and values. This script
+-- only fills an empty store with examples. In a real site another program writes the news with any
+-- client of Redis, and the next request shows them. The page is public_html/index.dyn.html.
 
 local store = pinion.store
 
@@ -13,7 +13,8 @@ local EVENTS = {
 }
 
 local function fill()
-    -- In one transaction: a request finds all of the news or none.
+    -- In one transaction: a request finds all of the news or none. `del` is for several workers
+    -- that fill the store at the same time.
     store.multi(function(tx)
         tx.del("news", "reads")
         for number = 1, 50 do

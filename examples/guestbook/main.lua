@@ -9,7 +9,7 @@ local book = require("lib.book")
 
 -- Workers share no memory, so each has its own copy of the book. The worker that gets a new entry
 -- sends it to all others, which add it with this function.
-pinion.on("signed", book.take)
+pinion.on("signed", book.add)
 
 -- public_html/post.sign.dyn.html only responds to POST /sign. A visitor who opens /sign by hand, or
 -- with the back button, is redirected to the start page.

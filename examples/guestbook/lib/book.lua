@@ -1,4 +1,4 @@
--- The entries of the book, the newest first, and the checks of a new entry.
+-- The entries of the book, sorted by time with the newest first, and the checks of a new entry.
 
 local book = { NAME_MAX = 60, MESSAGE_MAX = 1000 }
 
@@ -22,7 +22,7 @@ function book.entries()
 end
 
 -- Adds an entry to the copy of this worker.
-function book.take(entry)
+function book.add(entry)
     for _, known in ipairs(entries) do
         if known.id == entry.id then
             return
@@ -53,7 +53,7 @@ function book.sign(name, message)
     }
     -- This worker adds the entry immediately, because the visitor sees the book next. The message
     -- comes to this worker as well; the ID prevents a second entry.
-    book.take(entry)
+    book.add(entry)
     pinion.send("signed", entry)
     return entry
 end

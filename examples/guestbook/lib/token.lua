@@ -16,14 +16,14 @@ local function signature(visitor, salt)
 end
 
 -- Returns the ID in a Cookie header; nil if there is none.
-local function visitor_of(cookies)
+local function parse_visitor_id(cookies)
     local visitor = ("; " .. (cookies or "")):match("; visitor=(%x+)")
     return visitor and #visitor == 32 and visitor or nil
 end
 
 -- Returns a token for a form, and a Set-Cookie header for a new visitor.
 function token.make(cookies)
-    local visitor, cookie = visitor_of(cookies), nil
+    local visitor, cookie = parse_visitor_id(cookies), nil
     if not visitor then
         visitor = codec.hex_encode(crypto.random(16))
         -- Add "; Secure" when the site is only served over HTTPS.
@@ -36,8 +36,8 @@ function token.make(cookies)
 end
 
 -- Returns whether a token was made for this visitor. `equal` compares in constant time.
-function token.is_good(text, cookies)
-    local visitor = visitor_of(cookies)
+function token.is_valid(text, cookies)
+    local visitor = parse_visitor_id(cookies)
     if not visitor or type(text) ~= "string" or #text ~= 96 then
         return false
     end

@@ -177,7 +177,7 @@ fn a_forged_form_is_refused() {
     for visitor in forged {
         let response = visitor.signs(&server, "Mallory", "forged");
         assert_eq!(response.status, 403, "{}", visitor.token);
-        assert!(response.text().contains("We cannot tell"), "{}", response.text());
+        assert!(response.text().contains("The form has expired"), "{}", response.text());
         // The input is still in the form, in case the sender was a person.
         assert!(response.text().contains("value=\"Mallory\""), "{}", response.text());
     }
