@@ -1,7 +1,7 @@
 //! Recorded responses of kawipiko's own server, compared with the responses of this server from the
-//! same archives. All files are in `crates/kawipiko/tests/archives`: `asked.tsv` has the requests
-//! to both, `responses.tsv` the recorded responses, and `differs.tsv` the intended differences with
-//! their reasons. `made/README.md` describes the recording.
+//! same archives. All files are in `crates/kawipiko/tests/archives`: `requests.tsv` has the
+//! requests to both, `responses.tsv` the recorded responses, and `differences.tsv` the intended
+//! differences with their reasons. `made/README.md` describes the recording.
 
 use pinion_tests::binary::source_root;
 use pinion_tests::external_programs::{program, stdout};
@@ -76,7 +76,7 @@ type Asked = [String; 3];
 /// Returns the recorded responses of each archive.
 fn recorded() -> BTreeMap<String, Vec<(Asked, KawipikoResponse)>> {
     let mut recorded: BTreeMap<String, Vec<(Asked, KawipikoResponse)>> = BTreeMap::new();
-    for row in table("answers.tsv") {
+    for row in table("responses.tsv") {
         let (names, rest) = row.split_first().expect("cells");
         let (asked, response) = rest.split_first_chunk::<3>().expect("cells");
         let mut response = KawipikoResponse::of_cells(response);
@@ -94,7 +94,7 @@ fn recorded() -> BTreeMap<String, Vec<(Asked, KawipikoResponse)>> {
     recorded
 }
 
-/// A row of `differs.tsv`.
+/// A row of `differences.tsv`.
 struct Difference {
     /// Names of archives; a `*` at the end matches all names with that prefix.
     names: Vec<String>,
@@ -116,7 +116,7 @@ impl Difference {
                 reason: reason.to_owned(),
             }
         };
-        table("differs.tsv").into_iter().map(of_row).collect()
+        table("differences.tsv").into_iter().map(of_row).collect()
     }
 
     fn is_about(&self, archive: &str, asked: &Asked) -> bool {
@@ -205,11 +205,11 @@ fn ours_answers_as_kawipiko_or_says_why_not() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The recorded requests are the same as those of `asked.tsv`, so that neither file can be older
+/// The recorded requests are the same as those of `requests.tsv`, so that neither file can be older
 /// than the other.
 #[test]
 fn all_that_is_asked_was_recorded() {
-    let asked = table("asked.tsv");
+    let asked = table("requests.tsv");
     for (name, rows) in recorded() {
         let of_source = |row: &&Vec<String>| name.starts_with(&format!("{}-", row[0]));
         let expected: BTreeSet<_> =

@@ -4,7 +4,7 @@
 #
 #   make.sh build FOLDER    kawipiko's archiver and server, into FOLDER
 #   make.sh archives FOLDER the archives, by the archiver in FOLDER
-#   make.sh record FOLDER   ../answers.tsv, by the server in FOLDER
+#   make.sh record FOLDER   ../responses.tsv, by the server in FOLDER
 #
 # Needs git, Go, curl (with brotli), sha256sum and awk.
 set -eu
@@ -192,7 +192,7 @@ record() {
         server=$!
         trap 'kill $server' EXIT
         until curl --silent --output /dev/null "http://127.0.0.1:$port/"; do sleep 0.1; done
-        grep "^${name%%-*}[[:space:]]" "$tests/asked.tsv" | while read -r _ host target; do
+        grep "^${name%%-*}[[:space:]]" "$tests/requests.tsv" | while read -r _ host target; do
             answer "$name" bind "$port" "$host" "$target"
             # The second address parses paths differently, and knows no hosts.
             case $host$target in -*%*) answer "$name" bind-2 $((port + 1)) - "$target" ;; esac
@@ -200,7 +200,7 @@ record() {
         kill "$server"
         trap - EXIT
         wait "$server" || true
-    done | merged > "$tests/answers.tsv"
+    done | merged > "$tests/responses.tsv"
 }
 
 # NAME BIND PORT HOST TARGET: status, Location, type and digest of the content, decoded.
