@@ -2,13 +2,13 @@
 -- handlers. All functions that wait are written in Lua, because only Lua can yield. The chunk gets
 -- the functions of the host and returns the loop and the parts that pages use.
 --
--- CPU limit: a debug hook counts the instructions of Lua and ends a request that exceeds its limit.
--- The hook does not run inside of functions that are written in C. So a call with a long string is
--- charged in advance (`host.charge_cpu`).
+-- CPU limit: when a request has used up its CPU time, a signal sets a debug hook, which raises an
+-- error at the next instruction of Lua (`cpu_watchdog.rs`). No hook runs inside of functions that
+-- are written in C, so a call with a long string is charged in advance (`host.charge_cpu`).
 -- Waiting: `wait(operation)` yields to the host, which resumes the coroutine when the operation has
 -- ended. `wait("wake")` ends when another part calls `wake` for the task. `wake_when_done(id)`
--- registers that for the end of a task, and returns false if the task has ended already.
--- Levels: errors have the position of the script, so a check gets the level of its caller, as in
+-- registers that for the end of a task, and returns false if the task has ended already. Levels:
+-- errors have the position of the script, so a check gets the level of its caller, as in
 -- `error(message, level)`. A function in a tail call has no level.
 
 local host = ...
