@@ -5,10 +5,12 @@
 -- CPU limit: when a request has used up its CPU time, a signal sets a debug hook, which raises an
 -- error at the next instruction of Lua (`cpu_watchdog.rs`). No hook runs inside of functions that
 -- are written in C, so a call with a long string is charged in advance (`host.charge_cpu`).
+--
 -- Waiting: `wait(operation)` yields to the host, which resumes the coroutine when the operation has
 -- ended. `wait("wake")` ends when another part calls `wake` for the task. `wake_when_done(id)`
--- registers that for the end of a task, and returns false if the task has ended already. Levels:
--- errors have the position of the script, so a check gets the level of its caller, as in
+-- registers that for the end of a task, and returns false if the task has ended already.
+--
+-- Levels: errors have the position of the script, so a check gets the level of its caller, as in
 -- `error(message, level)`. A function in a tail call has no level.
 
 local host = ...
