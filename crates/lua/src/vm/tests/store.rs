@@ -91,7 +91,7 @@ fn tables_are_lists_of_arguments_or_names_and_values() {
 }
 
 #[test]
-fn wrong_arguments_are_errors_where_they_are_written() {
+fn wrong_arguments_of_commands_are_errors_at_the_call() {
     let mut room = Room::with_store();
     room.runs(
         r#"
@@ -246,7 +246,7 @@ fn a_transaction_that_fails_changes_nothing() {
 }
 
 #[test]
-fn large_work_waits_for_nothing_while_the_main_script_starts() {
+fn large_store_commands_in_the_main_script_run_at_once() {
     // These commands are jobs: the main script cannot wait, so its thread executes them.
     Room::with_store().runs(
         r#"
