@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn another_host_is_no_path() {
+    fn a_path_that_begins_with_two_slashes_is_refused() {
         assert!(!write_path(&mut Vec::new(), b"//evil.example/x"));
     }
 

@@ -39,7 +39,7 @@ fn every_representation_has_its_own_tag_and_the_same_vary() {
 }
 
 #[test]
-fn several_lines_are_one_list() {
+fn several_accept_encoding_lines_are_one_list() {
     let response = get_with("/", "Accept-Encoding: deflate\r\nAccept-Encoding: gzip");
     assert_eq!(response.body, HOME_GZIP);
 }
