@@ -38,7 +38,7 @@ impl<'a> CodingRules<'a> {
     /// # Errors
     /// [`BuildError::Glob`] for a pattern that is none.
     pub(crate) fn new(options: &'a Options) -> Result<CodingRules<'a>, BuildError> {
-        let wrong = |what| BuildError::Glob { option: "codings-for", what };
+        let wrong = |message| BuildError::Glob { option: "codings-for", message };
         let overrides = options.codings_for.iter().map(|given| {
             Ok(CodingOverride {
                 given,

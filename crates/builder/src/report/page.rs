@@ -239,13 +239,13 @@ impl ReportPage {
     }
 
     /// Ends a table that has so many `rows` in all.
-    fn end(&mut self, rows: usize, what: &str, note: &str) -> fmt::Result {
+    fn end(&mut self, rows: usize, noun: &str, note: &str) -> fmt::Result {
         self.0.push_str("</table></div>\n");
         let more = rows.saturating_sub(ROWS);
         if more > 0 || !note.is_empty() {
             self.0.push_str("<p class=dim>");
             if more > 0 {
-                write!(self.0, "And {} more {what}. ", count(more as u64))?;
+                write!(self.0, "And {} more {noun}. ", count(more as u64))?;
             }
             writeln!(self.0, "{note}")?;
         }

@@ -89,8 +89,8 @@ impl TreemapDrawing {
         let open = area.width >= NAMED_WIDTH && area.height >= NAMED_HEIGHT;
         let class = if open { "d".to_owned() } else { format!("t{}", most(files)) };
         let count = files.len();
-        let what = format!("{count} files");
-        self.rectangle(&class, path, &what, bytes, area);
+        let description = format!("{count} files");
+        self.rectangle(&class, path, &description, bytes, area);
         if !open {
             return;
         }
@@ -118,7 +118,14 @@ impl TreemapDrawing {
         );
     }
 
-    fn rectangle(&mut self, class: &str, path: &[u8], what: &str, bytes: u64, area: TreemapArea) {
+    fn rectangle(
+        &mut self,
+        class: &str,
+        path: &[u8],
+        description: &str,
+        bytes: u64,
+        area: TreemapArea,
+    ) {
         let TreemapArea { x, y, width, height } = area;
         let path = String::from_utf8_lossy(path);
         let _ = write!(
@@ -126,7 +133,7 @@ impl TreemapDrawing {
             "<rect class={class} x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
              height=\"{height:.1}\"><title>{}\n{}, {} ({})</title></rect>",
             escape(&path),
-            escape(what),
+            escape(description),
             size(bytes),
             percent(bytes, self.total),
         );

@@ -30,8 +30,8 @@ fn errors(folder: &Folder) -> Vec<String> {
         Err(BuildError::Code(errors)) => {
             let shown = format!("{}/", folder.path().display());
             let below = |error: &CodeError| {
-                let told = error.to_string();
-                told.strip_prefix(&shown).unwrap_or_else(|| panic!("{told}")).to_owned()
+                let message = error.to_string();
+                message.strip_prefix(&shown).unwrap_or_else(|| panic!("{message}")).to_owned()
             };
             errors.iter().map(below).collect()
         }
@@ -80,8 +80,8 @@ fn code_is_kept_and_not_published() {
         let text = stored.escape_ascii().to_string();
         assert!(!["secret", "lib", "lua", ".dyn."].iter().any(|hidden| text.contains(hidden)));
     }
-    let told = ["about.dyn.html", "lib/db.lua", "lib/keys.priv.txt", "main.lua"];
-    assert_eq!(paths(&site.summary.code), told);
+    let code = ["about.dyn.html", "lib/db.lua", "lib/keys.priv.txt", "main.lua"];
+    assert_eq!(paths(&site.summary.code), code);
     assert_eq!(paths(&site.summary.special), [".hidden.lua", "lib/old.lua.bak"]);
     assert_eq!(paths(&site.summary.skipped), ["i.parts"]);
     comes_back(&folder);
@@ -172,11 +172,11 @@ fn mistakes_in_pages_are_errors() {
         ("c.dyn.html", "<?include parts/c.html ?>"),
         ("parts/c.html", "\n\n<?lu ) ?>"),
     ]);
-    let told = errors(&folder);
+    let errors = errors(&folder);
     let expected = ["a.dyn.html:2: ", "b.dyn.html:1: ", "parts/c.html:3: "];
-    assert_eq!(told.len(), 3, "{told:?}");
-    for (told, expected) in told.iter().zip(expected) {
-        assert!(told.starts_with(expected), "{told}");
+    assert_eq!(errors.len(), 3, "{errors:?}");
+    for (error, expected) in errors.iter().zip(expected) {
+        assert!(error.starts_with(expected), "{error}");
     }
     let examined = examine(folder.path(), &options());
     assert!(matches!(examined, Err(BuildError::Code(_))));
@@ -193,11 +193,11 @@ fn code_that_cannot_be_read_is_an_error() {
     let large = vec![b' '; 8 * 1024 * 1024 + 1];
     folder.file("large.lua", &large);
     folder.pipe("pipe.lua");
-    let told = errors(&folder);
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[0].starts_with("large.lua: larger than 8388608 bytes"), "{told:?}");
-    assert_eq!(told[1], "lib.lua: cannot be read: No such file or directory");
-    assert!(told[2].starts_with("pipe.lua: "), "{told:?}");
+    let errors = errors(&folder);
+    assert_eq!(errors.len(), 3, "{errors:?}");
+    assert!(errors[0].starts_with("large.lua: larger than 8388608 bytes"), "{errors:?}");
+    assert_eq!(errors[1], "lib.lua: cannot be read: No such file or directory");
+    assert!(errors[2].starts_with("pipe.lua: "), "{errors:?}");
 }
 
 /// In a site of 80s, no file below a folder `static/` is code, at any depth.

@@ -136,10 +136,13 @@ fn together_they_are_no_longer_than_one_may_be() {
 fn warnings_name_the_file() {
     let beside = Folder::with(&[("f", "/a\nhttps://example.org/*\n  X-A: 1\n"), ("r", "/a /x\n")]);
     let site = built_with(&pages(), &with(&beside, &["r"], &["f"])).unwrap();
-    let told: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
+    let warnings: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
     let of = |name: &str, line: usize| format!("{}:{line}:1: ", beside.join(name).display());
     for start in [of("f", 1), of("f", 2), of("r", 1)] {
-        assert!(told.iter().any(|warning| warning.starts_with(&start)), "{start}: {told:?}");
+        assert!(
+            warnings.iter().any(|warning| warning.starts_with(&start)),
+            "{start}: {warnings:?}"
+        );
     }
 }
 
@@ -157,7 +160,7 @@ fn lax_rules_leave_out_what_is_wrong() {
     assert_eq!(errors.len(), 5, "{errors:?}");
     let lax = Options { lax_rules: true, ..options() };
     let site = built_with(&folder, &lax).unwrap();
-    let told: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
+    let warnings: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
     let places = [
         "_headers:3:3: skipped by --lax-rules: expected a path, Name: value, or ! Name, found",
         "_headers:4:2: skipped by --lax-rules: expected two hexadecimal digits",
@@ -166,9 +169,9 @@ fn lax_rules_leave_out_what_is_wrong() {
         "_redirects:4:7: skipped by --lax-rules: expected another target",
         "_redirects:5:6: skipped by --lax-rules: expected a path of this site",
     ];
-    assert_eq!(told.len(), places.len(), "{told:?}");
-    for (told, place) in told.iter().zip(places) {
-        assert!(told.starts_with(place), "{told}");
+    assert_eq!(warnings.len(), places.len(), "{warnings:?}");
+    for (warning, place) in warnings.iter().zip(places) {
+        assert!(warning.starts_with(place), "{warning}");
     }
     let right = pages();
     right.file("_redirects", "/old /new\n");
@@ -205,15 +208,16 @@ fn rewrites_of_everything_are_refused_before_another_server() {
     assert!(built_with(&folder, &options()).is_ok(), "without another server");
     let strict = Options { has_fallback_server: true, ..options() };
     let Err(BuildError::Rules(errors)) = built_with(&folder, &strict) else { panic!("no error") };
-    let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    for (told, line) in told.iter().zip([1, 7]) {
+    let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    for (message, line) in messages.iter().zip([1, 7]) {
         let front = format!("_redirects:{line}:1: expected a rule for some paths");
-        assert!(told.starts_with(&front), "{told}");
+        assert!(message.starts_with(&front), "{message}");
     }
     let lax = Options { lax_rules: true, ..strict };
     let site = built_with(&folder, &lax).expect("a site");
-    let told: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
-    let is_left_out = |told: &&String| told.contains("skipped by --lax-rules: expected a rule for");
-    assert_eq!(told.iter().filter(is_left_out).count(), 2, "{told:?}");
+    let warnings: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
+    let is_left_out =
+        |warning: &&String| warning.contains("skipped by --lax-rules: expected a rule for");
+    assert_eq!(warnings.iter().filter(is_left_out).count(), 2, "{warnings:?}");
 }

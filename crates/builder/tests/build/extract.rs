@@ -237,12 +237,12 @@ fn hostile_paths_stay_inside_and_are_named() {
     let Err(ExtractError::Refused(refused)) = extracted(&bytes, &out, false) else {
         panic!("nothing was refused");
     };
-    let told: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = refused.iter().map(ToString::to_string).collect();
     for (key, why) in cases {
         let line = format!("{}: {why}", key.escape_ascii());
-        assert!(told.contains(&line), "{line}: {told:?}");
+        assert!(messages.contains(&line), "{line}: {messages:?}");
     }
-    assert_eq!((told.len(), outer.names()), (cases.len(), Vec::new()));
+    assert_eq!((messages.len(), outer.names()), (cases.len(), Vec::new()));
     let done = extracted(&bytes, &out, true).expect("the others");
     assert_eq!((done.files, done.refused.len()), (2, cases.len()));
     assert_eq!(outer.names(), ["out"]);
@@ -258,9 +258,9 @@ fn a_name_that_is_taken_is_kept() {
     let outer = Folder::with(&[("file", "x"), ("full/mine", "x")]);
     outer.folder("empty");
     outer.link("dangling", "nowhere");
-    for (name, what) in [("file", "not a folder"), ("full", "not empty")] {
+    for (name, reason) in [("file", "not a folder"), ("full", "not empty")] {
         let error = extracted(&bytes, &outer.join(name), false).expect_err(name).to_string();
-        assert!(error.contains(what), "{error}");
+        assert!(error.contains(reason), "{error}");
     }
     assert!(extracted(&bytes, &outer.join("dangling"), false).is_err());
     assert!(extracted(&bytes, &outer.join("none/new"), false).is_err());

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::archive_reader::built;
-use crate::fields_oracle::{PATTERNS, Rule, text, told};
+use crate::fields_oracle::{PATTERNS, Rule, expected_values, text};
 use crate::temporary_folder::Folder;
 
 const FILES: [&str; 8] =
@@ -27,7 +27,7 @@ proptest! {
             let path = format!("/{file}");
             let (before, after) = (before.page(&path), after.page(&path));
             for name in NAMES {
-                let expected = told(&rules, &[&path], name, before.field(name));
+                let expected = expected_values(&rules, &[&path], name, before.field(name));
                 prop_assert_eq!(
                     after.field(name), expected.first().map(String::as_str), "{} of {}:\n{}", name,
                     path, text(&rules)

@@ -199,7 +199,7 @@ fn a_hostile_archive_is_named() {
     let gzip = field(CONTENT_ENCODING, "gzip");
     // The four bytes at its end announce 4 GiB of content.
     let bomb = [&b"\x1f\x8b\x08\0\0\0\0\0\0\x03"[..], &[0xff; 20]].concat();
-    for (fields, content, told) in [
+    for (fields, content, message) in [
         (field(STATUS, "abc"), &b""[..], "record m0000001: a field value that is none"),
         (field(STATUS, "99"), b"", "record m0000001: a field value that is none"),
         (field(CONTENT_TYPE, "a\r\nb: c"), b"", "record m0000001: a field value that is none"),
@@ -211,6 +211,6 @@ fn a_hostile_archive_is_named() {
         (field(CONTENT_ENCODING, "br"), b"no brotli", "/a: its br form is damaged"),
     ] {
         let error = hostile(fields, content);
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(message), "{error}");
     }
 }

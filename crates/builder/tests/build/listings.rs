@@ -131,10 +131,10 @@ fn rules_see_a_listing_as_they_see_an_index_file() {
     let site = listed(&folder);
     assert_eq!(folders(&site), ["/", "/a/", "/c/"]);
     assert_eq!((site.page("/a/").status, site.page("/b/").status), (200, 301));
-    let told = site.summary.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let warnings = site.summary.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert!(
-        told.iter().any(|warning| warning.starts_with("_redirects:1:1: never applies")),
-        "{told:?}"
+        warnings.iter().any(|warning| warning.starts_with("_redirects:1:1: never applies")),
+        "{warnings:?}"
     );
 }
 

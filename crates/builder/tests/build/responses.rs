@@ -249,7 +249,7 @@ fn another_icon_answers_for_the_one_that_browsers_ask_for() {
 /// A fallback page is never used if a rule matches all missing paths.
 #[test]
 fn a_fallback_that_no_request_comes_to_is_told() {
-    for (redirects, told) in [
+    for (redirects, covered) in [
         ("/* /index.html 200", "_wildcard.html a/_200.html"),
         ("/a/* /new", "a/_200.html"),
         ("/:x/* /", "a/_200.html"),
@@ -279,7 +279,7 @@ fn a_fallback_that_no_request_comes_to_is_told() {
             Warning::CoveredFallback { page, .. } => page.to_str(),
             _ => None,
         });
-        assert_eq!(pages.collect::<Vec<_>>().join(" "), told, "{redirects}");
+        assert_eq!(pages.collect::<Vec<_>>().join(" "), covered, "{redirects}");
     }
 }
 

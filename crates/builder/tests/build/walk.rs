@@ -111,8 +111,9 @@ fn paths_through_repeated_links_are_bounded() {
         let error = built_with(&folder, &Options { keep_going, ..options() }).err().unwrap();
         assert!(matches!(error, BuildError::RepeatedFolders(_)), "{error}");
         let error = examine(folder.path(), &options()).unwrap_err();
-        let told = format!("links lead to the same folders by more than {REPEATED_FOLDERS_MAX}");
-        assert!(error.to_string().contains(&told), "{error}");
+        let expected =
+            format!("links lead to the same folders by more than {REPEATED_FOLDERS_MAX}");
+        assert!(error.to_string().contains(&expected), "{error}");
     }
     // A usual number of links is followed.
     let folder = Folder::with(&[("shared/a/b/x.css", "x")]);

@@ -317,8 +317,8 @@ fn a_line_of_another_server_says_what_to_write() {
         )
     };
     let arrow = |column: usize, word: &str, rule: &str| {
-        let what = "expected nothing between the path and the target";
-        format!("{column}: {what}, found {word:?}; write `{rule}`")
+        let expected = "expected nothing between the path and the target";
+        format!("{column}: {expected}, found {word:?}; write `{rule}`")
     };
     let comment = "1: expected a path, or a comment that begins with #, found \"//\"; // does not \
                    begin one";
