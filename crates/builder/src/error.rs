@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_break_the_line() {
+    fn control_characters_of_file_names_are_escaped_in_messages() {
         let path = OsStr::from_bytes(b"a\n\x1b[31m \xc3\xbc \xff.html").into();
         let problem = FileProblem { path, reason: Reason::Pipe };
         let expected = "a\\n\\u{1b}[31m \u{fc} \u{fffd}.html: a named pipe, not a file";
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_an_error_is_not_told() {
+    fn messages_omit_the_number_of_the_os_error() {
         let denied = Reason::Unreadable(rustix::io::Errno::ACCESS.into());
         let expected = "cannot be read: Permission denied; change its permissions";
         assert_eq!(denied.to_string(), expected);

@@ -139,7 +139,7 @@ mod tests {
         /// Whatever work is expected and done for each file, the reported number rises, and ends
         /// with the sum.
         #[test]
-        fn every_byte_counts_once(
+        fn progress_rises_and_ends_with_the_sum_of_all_bytes(
             files in prop::collection::vec(file(), 0..8),
         ) {
             let reported = ReportedWork::default();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_done_by_the_part_of_its_work() {
+    fn progress_of_a_file_is_proportional_to_its_work() {
         let reported = ReportedWork::default();
         let meter = WorkMeter::new(&reported);
         let mut file = FileMeter::new(&meter, 4 * WORKED_MIN_BYTES);

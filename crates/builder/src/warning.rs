@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_without_a_type_is_told_from_a_copy_of_code() {
+    fn a_page_without_a_type_is_distinguished_from_a_copy_of_code() {
         for (path, words) in [
             ("photo.dyn.jpg", "a page ends in a text type"),
             ("a/x.DYN.php", "a page ends in a text type"),

@@ -435,7 +435,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_no_file_has() {
+    fn paths_that_cannot_be_files_are_refused() {
         for (path, reason) in [
             (&b"/a"[..], None),
             (b"/a/b.html", None),

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_one_and_files_are_single() {
+    fn children_are_grouped_by_folder_and_files_are_single() {
         let keys = ["/a", "/b/c", "/b/d/e", "/b/d/f", "/b0", "/c/x"];
         let files = keys.map(|key| file(key, "text/css", 1));
         let names = |files: &[FileReport], depth| -> Vec<usize> {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_text_and_nothing_else() {
+    fn file_names_are_escaped_in_the_treemap() {
         let files = [file("/<script>alert(1)</script>/\"x.css", "text/css", 1000)];
         let svg = svg(&files);
         assert!(!svg.contains("<script"), "{svg}");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drawing_is_bounded_whatever_the_site() {
+    fn the_number_of_treemap_rectangles_is_limited() {
         let many: Vec<_> =
             (0..50_000).map(|n| file(&format!("/{:03}/{n:05}", n / 100), "text/css", 1)).collect();
         assert!(svg(&many).matches("<rect").count() < 30_000);

@@ -53,7 +53,7 @@ fn comes_back(folder: &Folder) {
 }
 
 #[test]
-fn code_is_kept_and_not_published() {
+fn code_is_archived_and_not_published() {
     let folder = Folder::with(&[
         (".hidden.lua", "secret"),
         ("about.dyn.html", "<p>#[[1]]"),
@@ -88,7 +88,7 @@ fn code_is_kept_and_not_published() {
 }
 
 #[test]
-fn a_folder_for_the_content() {
+fn public_html_is_the_published_content() {
     let folder = Folder::with(&[
         ("README.md", "not published"),
         ("lib/db.lua", "return 1"),
@@ -113,7 +113,7 @@ fn a_folder_for_the_content() {
 }
 
 #[test]
-fn empty_content_and_nested_folders_come_back() {
+fn empty_content_and_nested_folders_round_trip() {
     let folder = Folder::with(&[("main.lua", "-- main")]);
     comes_back(&folder);
     folder.folder("public_html");
@@ -124,7 +124,7 @@ fn empty_content_and_nested_folders_come_back() {
 }
 
 #[test]
-fn without_code_all_names_are_plain() {
+fn without_code_names_have_no_special_meaning() {
     let folder = Folder::with(&[
         ("i.d/a", "a"),
         ("post.html", "b"),
@@ -142,7 +142,7 @@ fn without_code_all_names_are_plain() {
 }
 
 #[test]
-fn what_pages_include_is_kept_too() {
+fn files_that_pages_include_are_archived_as_code() {
     let folder = Folder::with(&[
         ("a.dyn.html", "<?include parts/foot.html ?><?include parts/nav.priv.html ?>"),
         ("parts/foot.html", "<?include more.txt ?>"),
@@ -202,7 +202,7 @@ fn code_that_cannot_be_read_is_an_error() {
 
 /// In a site of 80s, no file below a folder `static/` is code, at any depth.
 #[test]
-fn pages_below_static_are_files_of_a_site_of_80s() {
+fn pages_below_static_are_plain_files_in_a_site_of_80s() {
     let files = [
         ("a/static/b/x.dyn.html", "<p>as it is</p>"),
         ("about.dyn.html", "<p>#[[1]]"),
@@ -244,7 +244,7 @@ fn pages_below_static_are_files_of_a_site_of_80s() {
 }
 
 #[test]
-fn a_link_as_code() {
+fn a_symbolic_link_to_a_script_is_code() {
     let folder = Folder::with(&[("a/script", "-- linked")]);
     folder.link("main.lua", "a/script");
     let expected = [("/main.lua".to_owned(), "-- linked".to_owned())];
@@ -254,7 +254,7 @@ fn a_link_as_code() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn any_dynamic_site_comes_back(
+    fn any_dynamic_site_round_trips(
         files in prop::collection::btree_map(
             "((public_html|a|i\\.b)/){0,2}\\
              (x\\.dyn\\.html|main\\.lua|y\\.priv\\.css|z\\.(txt|lua\\.gz))",

@@ -151,7 +151,7 @@ fn slash(site: &Site) -> String {
 }
 
 #[test]
-fn what_was_imported_comes_back_or_is_told() {
+fn an_imported_site_round_trips_or_differences_are_reported() {
     let wrong: Vec<String> = archives().iter().flat_map(|file| wrong_reports(file)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

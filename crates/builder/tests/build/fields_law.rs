@@ -18,7 +18,7 @@ fn rules() -> impl Strategy<Value = Vec<Rule>> {
 
 proptest! {
     #[test]
-    fn fields_are_those_of_a_plain_reading(rules in rules()) {
+    fn fields_agree_with_the_oracle(rules in rules()) {
         let folder = Folder::with(&FILES.map(|name| (name, name)));
         let before = built(&folder);
         folder.file("_headers", text(&rules));

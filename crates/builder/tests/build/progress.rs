@@ -73,7 +73,7 @@ fn progress_moves_while_one_large_file_is_encoded() {
 }
 
 #[test]
-fn what_is_told_never_falls_behind_what_is_taken() {
+fn reported_work_never_falls_behind_the_bytes_of_finished_files() {
     let folder = Folder::new();
     folder.file("a.txt", text(2 * WORKED_MIN_BYTES));
     folder.file("b.txt", text(3 * WORKED_MIN_BYTES));
