@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique() {
+    fn names_of_rules_are_unique() {
         let mut names: Vec<_> = RULES.iter().map(|rule| rule.name).collect();
         names.sort_unstable();
         names.dedup();

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_in_every_form() {
+    fn version_numbers_are_found_in_every_format() {
         for (line, expected) in [
             ("nginx version: nginx/1.22.1", Some("1.22.1")),
             ("HAProxy version 3.2.26-1 2026/10/14 - https://haproxy.org/", Some("3.2.26")),
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_prints_nothing() {
+    fn a_missing_program_has_no_version() {
         assert_eq!(printed(Path::new("/no/such/program"), "-v"), None);
     }
 }
