@@ -18,7 +18,7 @@ fn the_type_table_is_sorted_and_its_types_are_valid() {
 
 /// Every type the older servers know by name (and what they lacked).
 #[test]
-fn known_extensions() {
+fn known_extensions_have_their_media_types() {
     for (extensions, essence) in [
         ("html htm", "text/html"),
         ("txt", "text/plain"),

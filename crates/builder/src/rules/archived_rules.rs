@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_deeper_folders_come_first() {
+    fn rules_of_deeper_folders_take_precedence() {
         let kept = kept(&[("/_redirects", "/d/a /b"), ("/d/_redirects", "\n./a /b")]);
         let said = (EntryKind::Redirect, 301, &b"/b"[..]);
         let line = kept.line_of_entry(b"/d/a", said).expect("a line");

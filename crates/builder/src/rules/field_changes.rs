@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn no_member_of_a_list_comes_twice() {
+    fn list_valued_fields_have_no_duplicate_members() {
         check(
             "/*\n Vary: Origin\n Access-Control-Allow-Origin: *\n/a/*\n Vary: Accept-Encoding\n \
              Access-Control-Allow-Origin: *\n/a/b\n Vary: Origin, Accept\n",

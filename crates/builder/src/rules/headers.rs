@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_of_other_hosts_and_empty_ones_are_left_out() {
+    fn header_rules_of_other_hosts_and_empty_rules_are_skipped() {
         let found = read("https://a.pages.dev/*\n X-Robots-Tag: noindex\n/a\n/b\n X: y").unwrap();
         assert_eq!((found.other_hosts, found.empty, found.rules.len()), (vec![1], vec![3], 1));
     }

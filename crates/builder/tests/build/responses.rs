@@ -31,7 +31,7 @@ fn aliases_share_the_content_and_have_a_content_location() {
 }
 
 #[test]
-fn two_files_for_one_url_never_fail_a_build() {
+fn two_files_for_one_url_are_resolved_without_an_error() {
     let folder = Folder::with(&[
         ("a", "exact"),
         ("a.html", "html"),

@@ -321,7 +321,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_stored_text_panics(
+        fn no_stored_hash_panics(
             head in "[$]argon2(id|i|d|x)([$]v=[0-9]{1,3})?[$][mtp=,0-4]{0,12}",
             tail in "([$][A-Za-z0-9+/]{0,48}){0,3}",
         ) {

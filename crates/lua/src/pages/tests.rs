@@ -125,7 +125,7 @@ fn format_arguments_of_write_are_escaped() {
 
 /// Pages of 80s name the phrase.
 #[test]
-fn a_status_may_have_a_phrase() {
+fn a_status_may_have_a_reason_phrase() {
     for (status, expected) in [("'400 Bad Request'", 400), ("'404 '", 404), ("201", 201)] {
         let page = format!("<?lu status({status}) ?>x");
         let shown = TestSite::new(&[("/x.dyn.html", &page)]).get("/x").expect("shown");
@@ -444,7 +444,7 @@ fn an_error_about_a_misspelt_name_has_its_line() {
 }
 
 #[test]
-fn pages_have_forms_and_cookies() {
+fn pages_can_read_forms_and_cookies() {
     let page = "#[[form.name]] #[[form.name and #form['name[]']]] #[[cookies.a]]";
     let files = [("/x.dyn.html", page), ("/post.x.dyn.html", page)];
     let mut site = TestSite::new(&files);

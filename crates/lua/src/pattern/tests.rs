@@ -298,7 +298,7 @@ fn searches_continue_while_patterns_are_evicted_from_the_cache() {
 }
 
 #[test]
-fn empty_matches_follow_the_flavour() {
+fn empty_matches_behave_as_in_the_lua_version() {
     let replaced = eval::<(String, i64)>(r#"return ("abc"):gsub("%w*", "x")"#);
     assert_eq!(replaced, if LUAJIT { ("xx".into(), 2) } else { ("x".into(), 1) });
     let found =

@@ -184,7 +184,7 @@ fn memory_that_a_request_releases_is_returned_to_its_budget() {
 
 /// Whichever Lua it is, and whatever stands between the host and the script in it.
 #[test]
-fn an_error_shows_the_stack_of_the_script_and_nothing_else() {
+fn a_traceback_shows_only_frames_of_the_script() {
     let mut room = Room::new();
     for why in ["'why'", "setmetatable({}, { __tostring = function() return 'code:1: why' end })"] {
         let code = format!("local function inner() error({why}) end inner()");

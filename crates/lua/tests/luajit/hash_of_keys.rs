@@ -264,7 +264,7 @@ const ORDER: &str = "PINION_TEST_ORDER_OF_KEYS";
 
 /// The order in which a table gives its keys is that of their hashes.
 #[test]
-fn each_process_has_hashes_of_its_own() {
+fn each_process_hashes_keys_differently() {
     let order = || {
         let code = "local table, order = {}, {}
             for n = 1, 100 do table[n + 0.5] = n end
@@ -280,7 +280,7 @@ fn each_process_has_hashes_of_its_own() {
     let own = std::env::current_exe().expect("this program");
     let mut command = Command::new(own);
     command.env(ORDER, "1").args(["--exact", "--nocapture"]);
-    command.arg("hash_of_keys::each_process_has_hashes_of_its_own");
+    command.arg("hash_of_keys::each_process_hashes_keys_differently");
     let output = command.output().expect("it runs");
     let other = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && other.contains("order "), "{other}");

@@ -25,7 +25,7 @@ fn the_best_accepted_coding_then_the_smallest() {
 }
 
 #[test]
-fn every_representation_has_its_own_tag_and_the_same_vary() {
+fn each_representation_has_its_own_etag_and_the_same_vary() {
     let forms = ["identity", "gzip", "br"]
         .map(|coding| get_with("/", &format!("Accept-Encoding: {coding}")));
     let tags: Vec<_> = forms.iter().map(|form| form.field("ETag").expect("always")).collect();

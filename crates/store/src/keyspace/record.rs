@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_two_words() {
+    fn a_key_record_has_16_bytes() {
         assert_eq!(size_of::<KeyRecord>(), 16);
     }
 

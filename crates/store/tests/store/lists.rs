@@ -26,7 +26,7 @@ fn elements_are_pushed_and_popped_at_both_ends() {
 }
 
 #[test]
-fn elements_have_indices() {
+fn list_elements_are_read_and_changed_by_index() {
     Conversation::new().expect(&[
         ("RPUSH a 1 2 3", ":3"),
         ("LINDEX a -1", "$1 3"),

@@ -49,7 +49,7 @@ fn execute(store: &Store, client: &mut LocalClient, words: &[&str]) -> (String, 
 }
 
 #[test]
-fn replies_have_their_types() {
+fn local_replies_have_their_types() {
     let (store, mut client) = (store(), LocalClient::new("test", NOW_MS));
     let long = "x".repeat(100_000);
     for (words, reply) in [

@@ -1,7 +1,7 @@
 use crate::test_client::Conversation;
 
 #[test]
-fn members_have_scores() {
+fn scores_are_set_with_conditions() {
     Conversation::new().expect(&[
         ("ZADD a 1 x 2 y 1 x", ":2"),
         ("ZADD a CH 1 x 3 y 4 z", ":2"),
@@ -34,7 +34,7 @@ fn members_have_scores() {
 }
 
 #[test]
-fn members_have_ranks() {
+fn ranks_are_found_from_both_ends() {
     Conversation::new().expect(&[
         ("ZADD a 1 x 2 y 2 z", ":3"),
         ("ZRANK a z", ":2"),

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_is_the_first_line_with_a_digit_and_the_library() {
+    fn a_version_summary_is_the_first_line_with_a_digit_and_tls_library() {
         let nginx = "nginx version: nginx/1.30.6\nbuilt by gcc 16\nbuilt with OpenSSL 3.6.5\n";
         let expected = "nginx version: nginx/1.30.6, built with OpenSSL 3.6.5";
         assert_eq!(summary(nginx).as_deref(), Some(expected));

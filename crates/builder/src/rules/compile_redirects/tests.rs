@@ -66,7 +66,7 @@ fn files_take_precedence_over_rules() {
 }
 
 #[test]
-fn forced_rules_come_before_files() {
+fn forced_rules_take_precedence_over_files() {
     assert_eq!(placed("/file /b 301!"), "/file/=0, /file Replace(0)");
     assert_eq!(placed("/dir/ /b 301!"), "/dir=0, /dir/ Replace(0)");
     assert_eq!(placed("/f* /b 301!"), "walk 0, /file Replace(0)");

@@ -25,7 +25,7 @@ fn call(
 
 /// RFC 4648 §10.
 #[test]
-fn base64_of_the_rfc() {
+fn base64_matches_the_examples_of_rfc_4648() {
     let lua = vm();
     for (plain, text) in [
         ("", ""),

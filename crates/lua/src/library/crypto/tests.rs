@@ -20,7 +20,7 @@ fn call(lua: &Lua, name: &str, arguments: &[&[u8]]) -> Option<Vec<u8>> {
 
 /// FIPS 180-4's "abc", and what Python's `hashlib` says of 1000 bytes.
 #[test]
-fn digests() {
+fn digests_match_known_values() {
     let lua = vm();
     let long: Vec<u8> = (0..1000u32).map(|i| (i % 251) as u8).collect();
     for (name, data, expected) in [
@@ -54,7 +54,7 @@ fn digests() {
 
 /// RFC 2202 §3 and RFC 4231 §4, and what Python's `hmac` says of a key of 100 bytes.
 #[test]
-fn keyed_digests() {
+fn hmac_digests_match_known_values() {
     let lua = vm();
     let long: Vec<u8> = (0..1000u32).map(|i| (i % 251) as u8).collect();
     let (eleven, aa) = ([0x0b; 20], [0xaa; 131]);
@@ -101,7 +101,7 @@ fn keyed_digests() {
 
 /// RFC 5869 A.1 and A.3.
 #[test]
-fn derived_keys() {
+fn hkdf_keys_match_the_examples_of_rfc_5869() {
     let code = r#"
         local key = ("\11"):rep(22)
         local salt, info = codec.hex_decode("000102030405060708090a0b0c"),
@@ -123,7 +123,7 @@ fn derived_keys() {
 }
 
 #[test]
-fn random_bytes_and_comparison() {
+fn random_has_the_requested_length_and_equal_compares_bytes() {
     assert_eq!(eval::<usize>("return #crypto.random(32768)").expect("ran"), 32768);
     assert_eq!(eval::<usize>("return #crypto.random(0)").expect("ran"), 0);
     assert!(eval::<bool>("return crypto.random(16) ~= crypto.random(16)").expect("ran"));

@@ -370,7 +370,7 @@ proptest! {
 }
 
 #[test]
-fn values_and_strings_cost_steps_of_the_request() {
+fn json_values_and_strings_cost_steps_of_the_request() {
     let lua = vm();
     let steps = StepsLeft::new(0);
     lua.set_app_data(steps.clone());

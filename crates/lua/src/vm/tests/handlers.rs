@@ -271,7 +271,7 @@ fn garbage_does_not_count_against_the_memory_limit() {
 }
 
 #[test]
-fn the_response_itself_may_be_returned() {
+fn a_handler_may_return_the_response_object() {
     let mut room = site(
         "pinion.get('/redirect', function(req, res) return res:redirect('/x') end)
         pinion.get('/json', function(req, res) return res:json({ 1 }) end)
@@ -540,7 +540,7 @@ fn integers_are_written_with_all_digits() {
 }
 
 #[test]
-fn a_table_that_is_thrown_is_shown() {
+fn a_table_thrown_as_an_error_is_shown_in_the_message() {
     let mut room = site(
         "local thrown = { code = 404, 'gone', deep = { deeper = { deepest = {} } }, f = print }
         pinion.get('/table', function() error(thrown) end)

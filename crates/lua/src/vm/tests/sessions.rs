@@ -220,7 +220,7 @@ fn the_old_cookie_of_a_rotated_or_destroyed_session_is_invalid() {
 }
 
 #[test]
-fn time_ends_a_session_and_its_use_renews_it() {
+fn a_session_expires_and_each_use_renews_it() {
     let mut room = site_with_store(
         "local store, options = pinion.store, { seconds = 100, max_seconds = 1000 }
         local function key() return store.keys('session:*')[1] or 'none' end
@@ -299,7 +299,7 @@ fn a_session_that_another_request_has_ended_is_not_written() {
 }
 
 #[test]
-fn a_token_is_only_for_its_session() {
+fn a_csrf_token_is_valid_only_for_its_session() {
     let mut room = site_of(&[
         ("/token", "return session:csrf()"),
         ("/rotate", "session:rotate() return 'x'"),
@@ -342,7 +342,7 @@ fn a_token_is_only_for_its_session() {
 }
 
 #[test]
-fn a_session_has_limits() {
+fn names_values_and_size_of_a_session_are_limited() {
     let mut room = site_of(&[
         (
             "/name",

@@ -39,7 +39,7 @@ const NESTED: &str = "local calls, levels, way = 0, 0
     pcall(way)";
 
 #[test]
-fn no_script_uses_up_the_stack_of_its_worker() {
+fn no_script_overflows_the_stack_of_its_worker() {
     let rows = || {
         let mut room = Room::new();
         for way in WAYS {

@@ -70,7 +70,7 @@ fn replies_are_values_of_their_types() {
 }
 
 #[test]
-fn tables_are_lists_of_arguments_or_names_and_values() {
+fn table_arguments_are_lists_or_names_and_values() {
     Room::with_store().runs(
         r#"
         is(store.rpush("l", { "a", "b", 3 }, "c", {}), 4)
@@ -132,7 +132,7 @@ fn wrong_arguments_of_commands_are_errors_at_the_call() {
 }
 
 #[test]
-fn bytes_of_any_kind_and_size_are_safe() {
+fn keys_and_values_may_be_any_bytes() {
     Room::with_store().runs(
         r#"
         local key = "\0\r\n\255*3"
