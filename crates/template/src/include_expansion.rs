@@ -224,7 +224,7 @@ impl<'a> Expander<'a, '_> {
                 }
                 PieceKind::SlotOpen(_) | PieceKind::SlotClose => {
                     let message = "a slot in a page without a layout; begin the page with \
-                                `<?layout path ?>`";
+                                   `<?layout path ?>`";
                     return self.fail(flat, message);
                 }
                 _ => {}

@@ -366,7 +366,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_covering_pattern_matches_every_covered_path(wider in pattern(), from in pattern(), path in path()) {
+        fn a_covering_pattern_matches_every_covered_path(
+            wider in pattern(),
+            from in pattern(),
+            path in path(),
+        ) {
             let (wider, parts) = (parts(&wider), parts(&from));
             if covers_path(&wider, &parts) && matches(&parts, path.as_bytes()) {
                 prop_assert!(matches(&wider, path.as_bytes()));

@@ -88,7 +88,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_valid_request_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_a_valid_request_or_refused(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
         record_law::check(&bytes);
     }
 }

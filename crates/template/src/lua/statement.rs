@@ -34,8 +34,8 @@ impl<'a> Parser<'a> {
                     }
                     self.take(";");
                     if !self.is_block_end() {
-                        let message = "`return` is the last statement of its block; `do return end` \
-                                    may stand anywhere";
+                        let message = "`return` is the last statement of its block; `do return \
+                                       end` may stand anywhere";
                         return self.fail(message);
                     }
                     return Ok(Flow::Left);
@@ -46,8 +46,8 @@ impl<'a> Parser<'a> {
                     if self.is_block_end() {
                         return Ok(Flow::Left);
                     } else if word == "break" {
-                        let message = "`break` is the last statement of its block; `do break end` \
-                                    may stand anywhere";
+                        let message = "`break` is the last statement of its block; `do break \
+                                       end` may stand anywhere";
                         return self.fail(message);
                     }
                 }

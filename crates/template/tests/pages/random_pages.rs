@@ -98,17 +98,23 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8192))]
 
     #[test]
-    fn pages_of_random_words_that_compile_are_loaded_by_lua(words in prop::collection::vec(prop::sample::select(WORDS), 0..24)) {
+    fn pages_of_random_words_that_compile_are_loaded_by_lua(
+        words in prop::collection::vec(prop::sample::select(WORDS), 0..24),
+    ) {
         check(&lua(), words.concat().as_bytes());
     }
 
     #[test]
-    fn pages_of_random_blocks_that_compile_are_loaded_by_lua(words in prop::collection::vec(prop::sample::select(WORDS), 0..12)) {
+    fn pages_of_random_blocks_that_compile_are_loaded_by_lua(
+        words in prop::collection::vec(prop::sample::select(WORDS), 0..12),
+    ) {
         check(&lua(), format!("<?lu {} ?>", words.concat()).as_bytes());
     }
 
     #[test]
-    fn pages_of_random_bytes_that_compile_are_loaded_by_lua(data in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn pages_of_random_bytes_that_compile_are_loaded_by_lua(
+        data in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
         check(&lua(), &data);
     }
 }

@@ -265,7 +265,9 @@ proptest! {
 
     /// Queries, forms and `parse_query` agree on the value of a name that comes more than once.
     #[test]
-    fn the_last_value_of_a_repeated_name_wins_in_queries_and_forms(text in "[ab]=[0-9](&[abc]=?[0-9+%]{0,2}){0,8}") {
+    fn the_last_value_of_a_repeated_name_wins_in_queries_and_forms(
+        text in "[ab]=[0-9](&[abc]=?[0-9+%]{0,2}){0,8}",
+    ) {
         let lua = vm();
         let query = lua.create_string(&text).expect("room");
         let read: Table = function(&lua, "parse_query").call(query).expect("read");

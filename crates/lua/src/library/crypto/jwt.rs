@@ -119,8 +119,8 @@ fn verify(
     let known = ["alg", "iss", "aud", "leeway", "require"];
     let options = CallOptions::of(lua, "jwt.verify", options, &known)?;
     let Some(name) = options.get::<LuaString>("alg")? else {
-        let message = "jwt.verify: state the algorithm, as in {alg = \"HS256\"}: if the token chose, \
-                    it could choose a weaker one";
+        let message = "jwt.verify: state the algorithm, as in {alg = \"HS256\"}: if the token \
+                       chose, it could choose a weaker one";
         return Err(Error::runtime(message));
     };
     let algorithm = named("jwt.verify", &name)?;

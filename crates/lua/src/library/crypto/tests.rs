@@ -227,7 +227,10 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_cannot_be_opened(bytes in prop::collection::vec(any::<u8>(), 0..64), form in 0u8..4) {
+    fn arbitrary_bytes_cannot_be_opened(
+        bytes in prop::collection::vec(any::<u8>(), 0..64),
+        form in 0u8..4,
+    ) {
         let lua = vm();
         let bytes: Vec<u8> = std::iter::once(form).chain(bytes).collect();
         for (_, open) in SEALS {

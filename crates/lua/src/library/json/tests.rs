@@ -338,7 +338,11 @@ proptest! {
     }
 
     #[test]
-    fn decoding_refuses_the_texts_that_serde_json_refuses(text in r#"[\[\]{}:,"\\ude0-9+.nul t-]{0,12}|\PC{0,8}"#) {
+    fn decoding_refuses_the_texts_that_serde_json_refuses(
+        text in r#"[\[\]{}:,"\\ude0-9+.nul t-]{0,
+        12}|\PC{0,
+        8}"#,
+    ) {
         let lua = vm();
         let oracle = serde_json::from_str::<Json>(&text);
         prop_assert_eq!(decoded(&lua, text.as_bytes()).is_ok(), oracle.is_ok());
