@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_version_that_is_asked_for_counts_as_installed() {
+    fn only_the_requested_version_counts_as_installed() {
         let folder = workspace_paths::target().join(format!("crates-test-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let wanted = Program { name: "a", version: "1.0.0" };

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_missing_is_named() {
+    fn only_missing_packages_are_listed() {
         let needs = [
             Need { package: "coreutils", proof: Proof::Program("env") },
             Need { package: "no-such-package", proof: Proof::Program("no-such-program") },

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The test that reads the lists.
-const TEST: &str = "package(pinion-builder) & test(lists_of_public_tools)";
+const TEST: &str = "package(pinion-builder) & test(fingerprints_match_the_lists_of_public_tools)";
 
 /// Renews the lists.
 pub(crate) fn renew() -> Result<()> {

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_decides_what_is_installed_is_in_the_mark() {
+    fn the_mark_changes_with_every_input_of_the_installation() {
         let folder = workspace_paths::target().join(format!("go-test-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("written");

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selection_becomes_arguments() {
+    fn a_test_selection_becomes_nextest_arguments() {
         let modules = black_box(&["range", "sites"]);
         let cargo = ["--features", LONG];
         let selection = Selection { cargo: &cargo, filter: Some(&modules), profile: Some("long") };

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_read_with_what_it_leaves_out() {
+    fn repeated_entries_of_a_cargo_tree_are_resolved() {
         let tree = "0 pinion v0.1.0 (/x/pinion)\n1 own v0.1.0 (/x/own)\n\
                     2 a v1.0.0\n3 b v2.0.0+c.1\n1 a v1.0.0 (*)\n\
                     1 derive v1.0.0 (proc-macro)\n\n0 pinion v0.1.0\n";
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_crates_are_the_program() {
+    fn workspace_crates_are_merged_into_the_program() {
         let package = |name: &str, source: Value| {
             json!({"name": name, "version": "1.0.0", "license": "MIT/Apache-2.0",
                    "source": source, "manifest_path": format!("/r/{name}/Cargo.toml")})
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_stand_in_headers() {
+    fn versions_are_read_from_c_headers() {
         let header = "#define  V_MAJOR    1\n#define V_STRING\t\"1.26\"\n#define V_MAJOR_OF 2\n";
         assert_eq!(value(header, "V_MAJOR"), Some("1"));
         assert_eq!(value(header, "V_STRING"), Some("1.26"));

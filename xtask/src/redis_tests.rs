@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_list_of_packages_gets_one_line_for_sources() {
+    fn each_package_source_gets_one_deb_src_line() {
         let targets = "http://a/debian bookworm main\nhttp://a/debian bookworm main\n";
         let line = format!("deb-src [signed-by={KEYRING}] http://a/debian bookworm main\n");
         assert_eq!(source_lines(targets), line);

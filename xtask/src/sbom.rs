@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_in_the_tree_is_what_the_lock_file_says() {
+    fn the_committed_sbom_matches_the_lock_file() {
         check().expect("a current list; to renew it: cargo xtask gen");
     }
 }

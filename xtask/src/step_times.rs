@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_fails_is_kept() {
+    fn a_failed_step_is_recorded() {
         let mut times = Times::default();
         assert!(times.measure("a", || anyhow::bail!("no")).is_err());
         assert_eq!(times.data()[0]["step"], "a");

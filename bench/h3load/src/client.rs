@@ -320,7 +320,7 @@ mod tests {
     use std::net::{Ipv4Addr, UdpSocket};
 
     #[test]
-    fn a_connection_that_never_was_counts_once() {
+    fn a_connection_that_was_never_established_counts_once() {
         let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let config = config().unwrap();
         let mut now = Instant::now();

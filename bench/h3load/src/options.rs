@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_options() {
+    fn options_of_h3load_are_parsed() {
         let options =
             parse("-c 3 -m 4 -n 1 --rps 2.5 --post 5 --bytes 6 https://127.0.0.1:7/a/b").unwrap();
         let expected = Options {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_options_are_refused() {
         for line in
             ["-c", "-c x https://127.0.0.1:7/", "--what", "http://127.0.0.1:7/", "-m 3", "-x 5"]
         {

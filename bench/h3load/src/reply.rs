@@ -78,7 +78,7 @@ mod tests {
         [1, 4, 0, 0, 0xd9, 7, 0x21, 2, 8, 8, 0, 3, 1, 1, 1, 0x40, 0, 1, 5, 1, 0];
 
     #[test]
-    fn a_response_in_any_pieces() {
+    fn a_response_is_parsed_in_any_pieces() {
         for cut in 0..WHOLE.len() {
             for second in cut..WHOLE.len() {
                 let mut reply = Reply::default();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn another_status_is_not_well() {
+    fn a_status_other_than_200_is_an_error() {
         let mut reply = Reply::default();
         reply.take(&[1, 3, 0, 0, 0xdb]);
         assert_eq!(reply.is_ok, Some(false));

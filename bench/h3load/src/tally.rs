@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn latencies_are_sorted_and_bytes_added_up() {
+    fn percentiles_come_from_sorted_latencies_and_bytes_are_summed() {
         let (mut tally, start) = (Tally::default(), Instant::now());
         for milliseconds in (1..=100).rev() {
             tally.count_response(start, start + Duration::from_millis(milliseconds), 10);

@@ -159,7 +159,7 @@ impl<'a> Archive<'a> {
 
     /// Returns whether responses have the entity tags of representations.
     #[inline]
-    pub fn tells_etags(&self) -> bool {
+    pub fn has_etags(&self) -> bool {
         self.layout.index.flags & INDEX_NO_ETAGS == 0
     }
 

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_it_was_written_is_refused() {
+    fn malformed_code_sections_are_refused() {
         let one = section(&[("/a", "xyz")]);
         assert_eq!(read(&one).expect("read").find(b"/a"), Some(&b"xyz"[..]));
         for cut in 1..one.len() {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_writer_keeps_to_the_bounds() {
+    fn the_writer_refuses_paths_and_code_beyond_the_limits() {
         let mut new = NewCode::default();
         let add = |new: &mut NewCode, path: &[u8], bytes: u64| {
             new.add(path, &vec![0; usize::try_from(bytes).expect("a size")])
@@ -218,7 +218,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn code_sections_round_trip(
             files in prop::collection::btree_map("/{1,2}[a-c]{0,4}", "[x\\PC]{0,20}", 0..8),
         ) {
             let list: Vec<_> = files.iter().map(|(p, c)| (p.as_str(), c.as_str())).collect();

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_lines_only() {
+    fn only_whole_valid_field_lines_are_well_formed() {
         assert!(well_formed(b""));
         assert!(well_formed(b"Content-Type: text/css\r\nVary: Accept-Encoding\r\n"));
         assert!(well_formed(b"X-Empty: \r\n"));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_type_line_is_found_only_in_front() {
+    fn the_content_type_line_is_found_only_at_the_start() {
         assert_eq!(type_line_bytes(b"Content-Type: a/b\r\nX: y\r\n"), 19);
         assert_eq!(type_line_bytes(b"X: y\r\nContent-Type: a/b\r\n"), 0);
         assert_eq!(type_line_bytes(b"Content-Type-Options: a\r\n"), 0);

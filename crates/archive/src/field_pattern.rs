@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_within_a_segment() {
+    fn field_patterns_match_placeholders_within_a_segment() {
         let name_css = [Literal(b"/assets/"), Capture, Literal(b".css")];
         for (path, expected) in [
             ("/assets/a.css", Some("a")),
@@ -375,7 +375,7 @@ mod tests {
 
     /// Clients choose the path: nothing in it is looked for again from each of its bytes.
     #[test]
-    fn a_long_path_is_compared_in_steps_by_its_length() {
+    fn a_path_is_matched_in_steps_linear_in_its_length() {
         let dots = ".".repeat(8000);
         let extension = [Literal(b"/"), Star, Literal(b"."), Capture];
         let folder = [Literal(b"/"), Star, Literal(b"."), Capture, Literal(b".css"), Stars];
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reader_would_refuse_is_not_written() {
+    fn invalid_field_patterns_are_not_encoded() {
         let long = [b'a'; PATH_MAX_BYTES];
         for (parts, fault) in [
             (&[Literal(b"")][..], Fault::Syntax),

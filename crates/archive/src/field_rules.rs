@@ -332,7 +332,7 @@ mod tests {
         NewFieldChange { name: b"X-A", value: Some(&[ValuePart::Literal(b"1")]) };
 
     #[test]
-    fn a_gate_opens_for_every_path_of_its_rule() {
+    fn the_gate_lets_every_path_of_its_field_rule_through() {
         let rules = rules(
             &[
                 &[Stars],
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_read_as_it_was_written() {
+    fn a_field_rule_round_trips() {
         let parts = [ValuePart::Literal(b"a "), ValuePart::Capture(0), ValuePart::Capture(1)];
         let rules = rules(
             &[&[Literal(b"/"), Capture, Stars]],
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reader_would_refuse_is_not_written() {
+    fn invalid_field_rules_are_not_encoded() {
         let encoded = FieldPattern::encode(&[Literal(b"/a"), Star]).expect("a pattern");
         let pattern = FieldPattern::of(&encoded);
         let fault = |name, value| {

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pattern_is_about() {
+    fn path_patterns_match_and_capture() {
         for (pattern, path, expected) in [
             ("/p-:i", "/p-1", Some("1")),
             ("/p-:i", "/p-1/", Some("1")),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_that_a_reader_would_refuse_are_not_written() {
+    fn invalid_segment_patterns_are_not_encoded() {
         use SegmentPart::{Capture, Literal, Star};
         for parts in [
             &[][..],

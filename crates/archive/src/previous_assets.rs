@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn previous_assets_round_trip() {
         let mut new = NewPrevious::default();
         for (path, age) in [("/b.css", 1), ("/a/long.js", 300), ("/a", 7)] {
             new.add(path.as_bytes(), age);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_it_was_written_is_refused() {
+    fn malformed_previous_assets_are_refused() {
         let one = b"\x01\0\x02\0/a";
         assert!(parse(one).is_some());
         for cut in 1..one.len() {

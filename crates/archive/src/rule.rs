@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_read_as_it_was_written() {
+    fn a_rule_round_trips() {
         let mixed = Mixed(SegmentPattern::of(b"\0\x02\0v-\x01"));
         let path = [Literal(b"a"), mixed, Rest { prefix: b"p" }];
         let query = [(&b"k"[..], QueryValue::Is(b"")), (b"id", QueryValue::Capture)];
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reader_would_refuse_is_not_written() {
+    fn invalid_rules_are_not_encoded() {
         let rule = NewRule { target: TARGET, ..NewRule::EMPTY };
         assert_eq!(fault(rule), None);
         for status in [0, 100, 199, 201, 299, 300, 304, 305, 399, 600, u16::MAX] {
@@ -471,7 +471,7 @@ mod tests {
 
     /// A client must not be able to choose the host to which it is redirected.
     #[test]
-    fn a_capture_never_decides_about_the_host() {
+    fn a_capture_cannot_choose_the_host_of_a_target() {
         let path = [Rest { prefix: b"" }];
         for (first, alone, followed) in [
             ("/", true, true),

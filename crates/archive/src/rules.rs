@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_opens_for_every_path_of_its_rule() {
+    fn the_gate_lets_every_path_of_its_rule_through() {
         use PathPart::{Capture, Literal, Mixed, Rest};
         let rules = rules(&[
             &[Rest { prefix: b"" }],
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_rules_are_found_by_either_slash_form_in_their_order() {
+    fn exact_rules_are_found_by_either_slash_form_in_order() {
         use PathPart::Literal;
         let rules =
             rules(&[&[Literal(b"b")], &[], &[Literal(b"a"), Literal(b"b")], &[Literal(b"b")]]);

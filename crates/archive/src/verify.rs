@@ -279,9 +279,9 @@ fn check_key(archive: &Archive<'_>, entry: &Entry<'_>, scratch: &mut Scratch) ->
         return (!archive.has_single_page()).then_some(Fault::Unreachable);
     }
     if key.starts_with(ERROR_PREFIX) {
-        let told = archive.layout.index.flags & INDEX_ERROR_PAGES != 0;
+        let is_flagged = archive.layout.index.flags & INDEX_ERROR_PAGES != 0;
         let is_match = key == error_pages::key(entry.status());
-        return (!told || !is_match).then_some(Fault::Unreachable);
+        return (!is_flagged || !is_match).then_some(Fault::Unreachable);
     }
     if let Some(path) = key.strip_prefix(VARIANT_PREFIX) {
         let named = archive.find(path, scratch).ok().flatten();

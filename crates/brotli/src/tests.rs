@@ -36,7 +36,7 @@ fn encoded(memory: &EncoderMemory, quality: u8, content: &[u8], output_bytes: us
 }
 
 #[test]
-fn what_goes_in_comes_out_at_every_quality_and_with_any_room() {
+fn content_round_trips_at_every_quality_and_output_size() {
     let content = content(50_000);
     for quality in 0..=11 {
         let memory = EncoderMemory::new(quality);
@@ -100,7 +100,7 @@ fn allocated_for(stream: &[u8]) -> usize {
 }
 
 #[test]
-fn a_decoder_takes_no_more_memory_than_its_bound() {
+fn a_decoder_takes_no_more_memory_than_its_limit() {
     let state_bytes = size_of::<StreamDecoder>();
     let most_bytes = state_bytes + allocated_for(&greedy_stream::stream());
     assert!(most_bytes <= STREAM_DECODER_MAX_BYTES, "{most_bytes} bytes");

@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_codings() {
+    fn coding_lists_are_parsed_with_default_levels() {
         let text = |text: &str, level| list(&codings_at(text, level).unwrap());
         assert_eq!(text("gzip:12, BR:11,zstd:1", CodingEffort::Fast), "gzip:12,br:11,zstd:1");
         assert_eq!(text("gzip,br", CodingEffort::Best), list(&CodingEffort::Best.codings()));
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_codings_are_named() {
+    fn errors_name_the_invalid_coding() {
         for (text, message) in [
             ("deflate", "\"deflate\" is not a coding: use gzip, zopfli, br or zstd"),
             ("gzip:0", "gzip has the levels 1 to 12, not \"0\""),
@@ -387,7 +387,7 @@ mod tests {
 
     /// gzip takes its content at once, so the bar stands still for its part of a file.
     #[test]
-    fn no_more_than_a_third_of_the_work_of_a_level_is_gzip() {
+    fn gzip_is_at_most_a_third_of_the_work_of_a_level() {
         for level in [CodingEffort::Fast, CodingEffort::Best, CodingEffort::Max] {
             let all: u64 = level.codings().iter().map(|choice| choice.work()).sum();
             let gzip = level.of(Method::Gzip).work();
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides_name_files_and_codings() {
+    fn codings_for_names_files_and_codings() {
         let parse = |text: &str| CodingsFor::parse(text, CodingEffort::Best);
         let svg = parse("art/*.svg=zopfli:30,br").unwrap();
         assert_eq!((svg.glob.as_str(), svg.codings.len()), ("art/*.svg", 2));

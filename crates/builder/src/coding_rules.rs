@@ -38,7 +38,7 @@ impl<'a> CodingRules<'a> {
     /// # Errors
     /// [`BuildError::Glob`] for a pattern that is none.
     pub(crate) fn new(options: &'a Options) -> Result<CodingRules<'a>, BuildError> {
-        let wrong = |what| BuildError::Glob { option: "codings-for", what };
+        let wrong = |message| BuildError::Glob { option: "codings-for", message };
         let overrides = options.codings_for.iter().map(|given| {
             Ok(CodingOverride {
                 given,
@@ -112,7 +112,7 @@ mod tests {
     use crate::coding_options::CodingEffort;
 
     #[test]
-    fn the_last_override_that_matches_counts() {
+    fn the_last_matching_override_applies() {
         let rules = ["*.svg=br:11", "art/**=gzip", "art/*.bin=identity", "*.gone=br"];
         let codings_for: Vec<CodingsFor> =
             rules.iter().map(|rule| CodingsFor::parse(rule, CodingEffort::Best).unwrap()).collect();

@@ -66,12 +66,12 @@ pub enum BuildError {
     )]
     RepeatedFolders(PathBuf),
     /// A pattern that is none.
-    #[error("{what}")]
+    #[error("{message}")]
     Glob {
         /// The name of the option that it was given by.
         option: &'static str,
         /// The fault of the pattern.
-        what: String,
+        message: String,
     },
     /// A field value with a line break or another forbidden character.
     #[error("{field}: {value:?} is not a header value; use visible ASCII characters and spaces")]
@@ -113,7 +113,7 @@ pub enum BuildError {
     Cancelled,
 }
 
-/// An error in the code of a dynamic site. Displays as `file:line: what`.
+/// An error in the code of a dynamic site. Displays as `file:line: message`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CodeError {
     /// The file, below the source.
@@ -121,7 +121,7 @@ pub struct CodeError {
     /// Its line, from 1; `None` for an error of the file as a whole.
     pub line: Option<u32>,
     /// The message.
-    pub what: String,
+    pub message: String,
     /// The source as it was named, so that the message has a path that an editor can open.
     pub folder: PathBuf,
 }
@@ -130,7 +130,7 @@ impl fmt::Display for CodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", ShownPath(&self.folder.join(&self.file)))?;
         self.line.map_or(Ok(()), |line| write!(f, "{line}:"))?;
-        write!(f, " {}", self.what)
+        write!(f, " {}", self.message)
     }
 }
 
@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_break_the_line() {
+    fn control_characters_of_file_names_are_escaped_in_messages() {
         let path = OsStr::from_bytes(b"a\n\x1b[31m \xc3\xbc \xff.html").into();
         let problem = FileProblem { path, reason: Reason::Pipe };
         let expected = "a\\n\\u{1b}[31m \u{fc} \u{fffd}.html: a named pipe, not a file";
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_an_error_is_not_told() {
+    fn messages_omit_the_number_of_the_os_error() {
         let denied = Reason::Unreadable(rustix::io::Errno::ACCESS.into());
         let expected = "cannot be read: Permission denied; change its permissions";
         assert_eq!(denied.to_string(), expected);

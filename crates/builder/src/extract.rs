@@ -64,12 +64,12 @@ pub enum ExtractError {
     #[error("{} entries cannot become files", .0.len())]
     Refused(Vec<ExtractRefusal>),
     /// The folder has something in it, or is no folder.
-    #[error("{}: {what}", ShownPath(path))]
+    #[error("{}: {obstacle}", ShownPath(path))]
     Occupied {
         /// The folder.
         path: PathBuf,
         /// The obstacle.
-        what: &'static str,
+        obstacle: &'static str,
     },
     /// The system refuses.
     #[error("{}: {error}", ShownPath(path))]
@@ -278,9 +278,11 @@ impl ArchiveExtraction<'_> {
                 self.extracted.redirects += 1;
                 line
             }
-            Some(Err(what)) => {
+            Some(Err(problem)) => {
                 let path = path.escape_ascii().to_string();
-                self.lines.refused.push(ExtractRefusal { path, reason: RefusalReason::Line(what) });
+                self.lines
+                    .refused
+                    .push(ExtractRefusal { path, reason: RefusalReason::Line(problem) });
                 String::new()
             }
             None => String::new(),

@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn batches_hold_every_file_once(
+        fn batches_hold_every_file_exactly_once(
             sizes in prop::collection::vec(0..2 * BATCH_BYTES_MAX, 0..300),
         ) {
             let files: Vec<SourceFile> =

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_follow_each_other_are_one_run() {
+    fn adjacent_bodies_are_copied_as_one_run() {
         let run = |from, to, bytes| BodyRun { from, to, bytes };
         assert_eq!(run(8, 80, 5).joined(&run(16, 88, 3)), Some(run(8, 80, 11)));
         assert_eq!(run(8, 80, 8).joined(&run(16, 88, 3)), Some(run(8, 80, 11)));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_cut_where_blocks_end() {
+    fn runs_are_split_at_block_boundaries() {
         let run = |from, to, bytes| BodyRun { from, to, bytes };
         let piece = CARRIED_PIECE_BYTES;
         let cut = |mut run: BodyRun| (run.take_pieces(), run);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_ends_early_or_changes_is_an_error() {
+    fn a_truncated_or_changed_previous_archive_is_an_error() {
         let ((old, from), (new, to)) = (file("carry-old"), file("carry-new"));
         from.write_all_at(b"0123456789", 0).unwrap();
         let stamp = SourceStamp::of(&from.metadata().unwrap());
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_is_replaced_is_still_what_it_was() {
+    fn bodies_of_a_replaced_archive_are_still_copied() {
         let ((old, from), (new, to)) = (file("carry-replaced"), file("carry-by"));
         from.write_all_at(b"0123456789", 0).unwrap();
         let stamp = SourceStamp::of(&from.metadata().unwrap());
@@ -324,7 +324,7 @@ mod tests {
     proptest! {
         /// Both ways of copying put every body where it is to be.
         #[test]
-        fn bodies_come_to_their_places(
+        fn bodies_are_copied_to_their_positions(
             bodies in prop::collection::vec(
                 (1u64..300_000, 0u64..9, 0u64..9, any::<bool>()),
                 1..20,

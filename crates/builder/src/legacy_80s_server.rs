@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_below_static() {
+    fn dynamic_pages_below_static_are_recognized() {
         for key in ["/static/a.dyn.html", "/x/static/y/a.DYN.html", "/static/a.dyn.html.gz"] {
             assert!(is_page_below_static(key.as_bytes()), "{key}");
         }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_that_load_the_module_of_80s() {
+    fn scripts_that_load_the_module_of_80s_are_recognized() {
         for text in [
             "local aio = require(\"aio.aio\")",
             "-- a site\nrequire 'aio.aio'\n",

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_come_first_with_the_time_of_their_newest_file() {
+    fn folders_are_listed_first_with_the_time_of_their_newest_file() {
         let files = [
             ("/d/b10", 1, 5),
             ("/d/b9", 2, 6),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_lead_to_the_name_and_nowhere_else() {
+    fn urls_of_listed_names_are_escaped_relative_paths() {
         for (name, url) in [
             ("a b", "a%20b"),
             ("javascript:alert(1)", "./javascript:alert(1)"),

@@ -122,7 +122,7 @@ mod tests {
     use crate::separate_code::{set_code_apart, tests::found};
 
     #[test]
-    fn names_that_mislead_are_told() {
+    fn misleading_file_names_are_warned_about() {
         let files = ["about.dyn.html", "index.dyn.html", "main.lua", "post.x.dyn.html"];
         let plain = ["about.html", "index.html", "static/x.lua", "x.dyn.html.bak", "x.html"];
         let mut found = found(&[&files[..], &plain].concat());
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_not_a_directive_of_cache_control() {
+    fn a_number_as_a_cache_control_directive_is_warned_about() {
         for (value, expected) in [
             ("600", "--cache-control 600: 600 is not a directive; did you mean max-age=600?"),
             (
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_almost_those_of_rules_files() {
+    fn misspelt_names_of_rules_files_are_recognized() {
         use RulesFile::{Headers, Redirects};
         for (name, expected) in [
             ("_headers", None),

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_keep_three_digits() {
+    fn sizes_are_shown_with_three_digits() {
         for (bytes, text) in [
             (0, "0 B"),
             (1023, "1023 B"),

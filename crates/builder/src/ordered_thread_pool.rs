@@ -171,7 +171,7 @@ mod tests {
         /// For any costs, window and number of workers: each job once, results in order, and the
         /// window is kept unless one job alone is larger.
         #[test]
-        fn results_in_order_within_the_window(
+        fn results_are_in_order_and_within_the_window(
             costs in prop::collection::vec(0u64..100, 0..60),
             window in 0u64..200,
             workers in 0usize..5,
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_ends_it() {
+    fn an_error_stops_the_thread_pool() {
         for failing in 0..20 {
             let mut taken = 0;
             let result = in_order(
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_a_worker_is_passed_on_and_nobody_waits_for_ever() {
+    fn a_panic_of_a_worker_is_propagated_without_deadlock() {
         let run = || {
             in_order(&[1; 20], 2, 3, || (), |(), job| assert_ne!(job, 7), |_, ()| Ok::<(), ()>(()))
         };

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_indexes() {
+    fn pages_and_index_files_have_aliases() {
         assert_eq!(aliases(&["/about.html"]), ["/about /about.html"]);
         assert_eq!(aliases(&["/a/index.html"]), ["/a/ /a/index.html", "/a/index /a/index.html"]);
         assert_eq!(aliases(&["/a/index.json"]), ["/a/ /a/index.json"]);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_decides_and_nothing_fails() {
+    fn the_preferred_extension_gets_a_contested_alias() {
         assert_eq!(aliases(&["/a", "/a.htm", "/a.html", "/a.txt"]), Vec::<String>::new());
         assert_eq!(aliases(&["/a.txt", "/a.xht", "/a.xhtml"]), ["/a /a.xhtml"]);
         assert_eq!(
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lost_and_to_whom() {
+    fn shadowed_files_name_the_winning_file() {
         let keys: Vec<&[u8]> = vec![b"/a.txt", b"/a.htm", b"/a.html"];
         assert_eq!(plan(&keys, ALL).shadowed, [(&b"/a"[..], 0, 2), (b"/a", 1, 2)]);
         let keys: Vec<&[u8]> = vec![b"/a", b"/a.html"];
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn conventions_can_be_left() {
+    fn url_conventions_can_be_disabled() {
         let keys = ["/a/index.html", "/b.html"];
         let index = UrlConventions { index: false, ..ALL };
         assert_eq!(aliases_with(&keys, index), ["/a/index /a/index.html", "/b /b.html"]);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_icon_that_browsers_ask_for() {
+    fn favicon_ico_is_an_alias_of_another_icon() {
         let svg = "/favicon.ico /favicon.svg";
         assert_eq!(aliases(&["/favicon.png", "/favicon.svg"]), [svg]);
         assert_eq!(aliases(&["/favicon.png"]), ["/favicon.ico /favicon.png"]);
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_for_what_is_missing() {
+    fn not_found_pages_and_fallbacks_are_recognized() {
         let keys: Vec<&[u8]> = vec![
             b"/200.png",
             b"/404.html",
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_errors() {
+    fn error_page_names_are_recognized() {
         for (key, status) in [
             (&b"/_500.html"[..], Some(500)),
             (b"/_400.x", Some(400)),
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes() {
+    fn paths_are_percent_escaped() {
         let text = |key: &[u8]| String::from_utf8(escaped(key)).unwrap();
         assert_eq!(text(b"/a/b-c._~!$&'()*+,;=:@"), "/a/b-c._~!$&'()*+,;=:@");
         assert_eq!(text("/ä %?#\"<".as_bytes()), "/%C3%A4%20%25%3F%23%22%3C");
@@ -479,7 +479,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_the_model(
+        fn aliases_agree_with_the_model(
             names in prop::collection::btree_set(
                 "/(a/|b/)?(_?index|a|b|a\\.b|404)(\\.(html|htm|xhtml|xht|txt|json|xml|css))?",
                 0..20,

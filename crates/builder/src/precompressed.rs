@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_a_file() {
+    fn suffixes_of_precompressed_files_are_removed() {
         for (key, inner) in [
             ("/a.svgz", "/a.svg"),
             ("/a.SVGZ", "/a.SVG"),

@@ -121,9 +121,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Told(Mutex<Vec<u64>>);
+    struct ReportedWork(Mutex<Vec<u64>>);
 
-    impl Progress for Told {
+    impl Progress for ReportedWork {
         fn worked(&self, bytes: u64) {
             self.0.lock().unwrap().push(bytes);
         }
@@ -139,11 +139,11 @@ mod tests {
         /// Whatever work is expected and done for each file, the reported number rises, and ends
         /// with the sum.
         #[test]
-        fn every_byte_counts_once(
+        fn progress_rises_and_ends_with_the_sum_of_all_bytes(
             files in prop::collection::vec(file(), 0..8),
         ) {
-            let told = Told::default();
-            let meter = WorkMeter::new(&told);
+            let reported = ReportedWork::default();
+            let meter = WorkMeter::new(&reported);
             let mut sum = 0;
             for (bytes, work, steps) in &files {
                 let mut file = FileMeter::new(&meter, *bytes);
@@ -153,25 +153,25 @@ mod tests {
                 sum += bytes;
                 prop_assert_eq!(meter.done_bytes.load(Ordering::Relaxed), sum);
             }
-            let told = told.0.into_inner().unwrap();
-            prop_assert!(told.is_sorted_by(|a, b| a < b));
+            let reported = reported.0.into_inner().unwrap();
+            prop_assert!(reported.is_sorted_by(|a, b| a < b));
             if files.last().is_some_and(|(bytes, ..)| *bytes >= WORKED_MIN_BYTES) {
-                prop_assert_eq!(told.last(), Some(&sum));
+                prop_assert_eq!(reported.last(), Some(&sum));
             }
         }
     }
 
     #[test]
-    fn a_file_is_done_by_the_part_of_its_work() {
-        let told = Told::default();
-        let meter = WorkMeter::new(&told);
+    fn progress_of_a_file_is_proportional_to_its_work() {
+        let reported = ReportedWork::default();
+        let meter = WorkMeter::new(&reported);
         let mut file = FileMeter::new(&meter, 4 * WORKED_MIN_BYTES);
         file.expect(800);
         for work in [200, 200, 0, 300] {
             file.add(work);
         }
         drop(file);
-        let quarters = told.0.into_inner().unwrap();
+        let quarters = reported.0.into_inner().unwrap();
         let quarters: Vec<u64> =
             quarters.iter().map(|bytes| bytes * 2 / WORKED_MIN_BYTES).collect();
         assert_eq!(quarters, [2, 4, 7, 8]);

@@ -154,7 +154,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_page_costs_what_it_loads() {
+    fn the_size_of_a_page_includes_its_assets() {
         let mut page = file("/a.html", "text/html", 1000);
         page.coded = vec![(Coding::Gzip, 400), (Coding::Brotli, 300)];
         page.assets = ["/s.css", "/gone.js"].map(|key| key.as_bytes().into()).to_vec();
@@ -167,7 +167,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn equal_contents_are_found() {
+    fn files_with_equal_content_are_grouped() {
         let empty = file("/empty", "text/css", 0);
         let twice = [file("/c", "text/css", 9), file("/d", "text/css", 9)];
         let thrice = ["/e", "/f", "/g"].map(|key| file(key, "text/css", 5));

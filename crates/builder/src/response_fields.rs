@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cache_control_is_a_field_value() {
+    fn an_invalid_cache_control_value_is_refused() {
         for (value, good) in [
             ("max-age=60", true),
             ("private, no-cache=\"set-cookie\"", true),

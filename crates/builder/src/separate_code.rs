@@ -205,7 +205,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_static_site_is_left_as_it_is() {
+    fn a_static_site_is_unchanged() {
         for files in [
             &["i.d/a", "post.html", "public_html/x", "a.lua.bak"][..],
             &["a/main.lua", "x.lua", "x.priv.html"],
@@ -226,7 +226,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn code_is_set_apart() {
+    fn code_is_separated_from_published_files() {
         let arranged = set_code_apart(found(&[
             "a.dyn.html",
             "a/b.priv.txt",
@@ -249,7 +249,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_content_folder_is_the_site() {
+    fn only_the_content_folder_is_published() {
         let files = ["lib/db.lua", "lib/x.dyn.html", "main.lua", "notes.txt"];
         let inside = ["public_html/a.dyn.html", "public_html/index.html", "public_html/main.lua"];
         let arranged = set_code_apart(found(&[&files[..], &inside].concat()));
@@ -264,7 +264,7 @@ pub(crate) mod tests {
     proptest! {
         /// No name that is one of code is ever published, and no file is both.
         #[test]
-        fn nothing_is_published_that_is_code(
+        fn code_is_never_published(
             files in prop::collection::btree_set(
                 "((public_html|static|i\\.d|a|lib)/){0,2}\\
                  (main\\.lua|x\\.(dyn|priv|lua)\\.html|x\\.DYN\\.html\\.gz|x\\.lua|y\\.txt)",

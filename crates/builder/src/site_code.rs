@@ -72,8 +72,8 @@ fn clashes(source: &Path, code: &[CodeFile]) -> Vec<CodeError> {
     let clash = |page: &CodeFile| {
         let path = std::str::from_utf8(&page.path).ok()?;
         let file = page.relative();
-        let what = routes.add(path, ShownPath(&source.join(&file)).to_string()).err()?;
-        Some(CodeError { file, line: None, what, ..CodeError::default() })
+        let message = routes.add(path, ShownPath(&source.join(&file)).to_string()).err()?;
+        Some(CodeError { file, line: None, message, ..CodeError::default() })
     };
     code.iter().filter_map(clash).collect()
 }
@@ -94,15 +94,15 @@ impl CodeReader<'_> {
     fn read(&mut self, path: &[u8], file: PathBuf) {
         match self.content(&file) {
             Ok(content) => drop(self.files.insert(path.into(), content)),
-            Err(what) => {
-                self.errors.push(CodeError { file, line: None, what, ..CodeError::default() });
+            Err(message) => {
+                self.errors.push(CodeError { file, line: None, message, ..CodeError::default() });
             }
         }
     }
 
     fn content(&mut self, file: &Path) -> Result<Vec<u8>, String> {
-        let told = |reason: Reason| reason.to_string();
-        let source = OpenSource::open(&self.source.join(file)).map_err(told)?;
+        let text = |reason: Reason| reason.to_string();
+        let source = OpenSource::open(&self.source.join(file)).map_err(text)?;
         let bytes = source.stamp().bytes;
         if bytes > CODE_FILE_MAX_BYTES {
             return Err(format!(
@@ -115,17 +115,17 @@ impl CodeReader<'_> {
             let limit = CODE_SECTION_MAX_BYTES;
             return Err(format!("with it all code is larger than {limit} bytes, the limit"));
         }
-        source.read().map_err(told)
+        source.read().map_err(text)
     }
 
     /// Compiles a page, and reads the other files that it includes.
     fn prove(&mut self, page: &CodeFile) {
         let Ok(path) = std::str::from_utf8(&page.path) else {
-            let what = "a page needs a name in UTF-8".to_owned();
+            let message = "a page needs a name in UTF-8".to_owned();
             return self.errors.push(CodeError {
                 file: page.relative(),
                 line: None,
-                what,
+                message,
                 ..CodeError::default()
             });
         };
@@ -149,8 +149,8 @@ impl CodeReader<'_> {
             }
             if let (Err(problem), false) = (compiled, is_more) {
                 let file = self.place_of(problem.file.as_bytes());
-                let (line, what) = (Some(problem.line), problem.what);
-                self.errors.push(CodeError { file, line, what, ..CodeError::default() });
+                let (line, message) = (Some(problem.line), problem.message);
+                self.errors.push(CodeError { file, line, message, ..CodeError::default() });
             }
             return;
         }

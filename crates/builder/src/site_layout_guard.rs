@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_keeps_its_walls() {
+    fn a_rebuild_cannot_weaken_the_site_layout() {
         use SiteLayout::{Dynamic, DynamicBeside, Static};
         for (before, allowed) in [
             (Static, [true, true, true]),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_keeps_its_main_script() {
+    fn a_rebuild_cannot_lose_the_main_script() {
         let main = |code: &[(&str, &str)]| {
             MainScript::of(
                 &code.iter().map(|(path, text)| (path.as_bytes().into(), (*text).into())).collect(),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_part_of_a_dynamic_site_does_not_matter() {
+    fn changes_outside_a_dynamic_site_do_not_matter() {
         let names = NameFilter::new(&["drafts".to_owned()], &[]).unwrap();
         let matters = |layout, path: &str| {
             let is_folder = || path == "lib" || path.ends_with("i.d");

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_drafts() {
+    fn names_of_drafts_are_recognized() {
         let is_draft =
             |hidden: &str, name: &str| draft_of(OsStr::new(name)) == Some(hidden.as_bytes());
         for name in [".a.b.draft-1-0.tmp", ".a.b.draft-4194304-4294967295.tmp"] {
@@ -271,7 +271,7 @@ mod tests {
     /// While other processes remove the drafts that are left, no process loses its own draft, not
     /// even one that they have found before it was locked; and no draft without an owner stays.
     #[test]
-    fn a_draft_is_its_owners_until_it_has_its_name() {
+    fn a_draft_belongs_to_its_process_until_it_is_renamed() {
         const DRAFTS: u32 = 2000;
         let folder = Scratch::new("owners");
         let out = folder.0.join("out");
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_is_not_locked() {
+    fn a_published_file_is_not_locked() {
         let folder = Scratch::new("published");
         let out = folder.0.join("out");
         let mut draft = DraftFile::create(&out).unwrap();
@@ -312,7 +312,7 @@ mod tests {
 
     /// Where locks do not hold for everybody, a name can have become another draft's.
     #[test]
-    fn another_ones_draft_is_neither_published_nor_removed() {
+    fn a_draft_of_another_process_is_neither_published_nor_removed() {
         let folder = Scratch::new("another");
         let out = folder.0.join("out");
         let mut draft = DraftFile::create(&out).unwrap();

@@ -108,7 +108,7 @@ mod tests {
     use crate::encode::Encoders;
 
     #[test]
-    fn a_form_proves_its_own_content_and_no_other() {
+    fn a_coded_body_verifies_only_its_own_content() {
         let content = b"the same words, again and again, the same words ".repeat(4000);
         let mut other = content.clone();
         *other.last_mut().unwrap() ^= 1;

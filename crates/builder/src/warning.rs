@@ -141,7 +141,7 @@ fn named_as_code(path: &Path) -> &'static str {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, what) = match self {
+        let (path, message) = match self {
             Warning::NotReused(path, why) => {
                 return write!(f, "{}: nothing is reused from it: {why}", ShownPath(path));
             }
@@ -206,7 +206,7 @@ impl fmt::Display for Warning {
                 return kind.write(f, file);
             }
         };
-        write!(f, "{}: {what}", ShownPath(path))
+        write!(f, "{}: {message}", ShownPath(path))
     }
 }
 
@@ -249,9 +249,9 @@ fn misnamed(
     kind: RulesFile,
     is_published: bool,
 ) -> fmt::Result {
-    let what = if is_published { "published as a file" } else { "never served" };
+    let effect = if is_published { "published as a file" } else { "never served" };
     let (path, name) = (ShownPath(path), kind.name());
-    write!(f, "{path}: {what}, its rules are not read; rename it to {name}")
+    write!(f, "{path}: {effect}, its rules are not read; rename it to {name}")
 }
 
 /// Writes the warning about a page of an error that another page comes before.
@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_without_a_type_is_told_from_a_copy_of_code() {
+    fn a_page_without_a_type_is_distinguished_from_a_copy_of_code() {
         for (path, words) in [
             ("photo.dyn.jpg", "a page ends in a text type"),
             ("a/x.DYN.php", "a page ends in a text type"),

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_job_makes_no_further_piece() {
+    fn a_dropped_job_produces_no_further_piece() {
         let job = PiecewiseJob::new(Countdown(2));
         let piece = job.next_piece();
         drop(job);

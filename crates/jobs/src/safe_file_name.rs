@@ -37,7 +37,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn names_lose_what_does_harm() {
+    fn harmful_parts_of_file_names_are_removed() {
         for (sent, name) in [
             ("photo.jpg", "photo.jpg"),
             ("ä ö.txt", "ä ö.txt"),
@@ -67,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_name_does_harm(sent in "[./\\\\a \0\n\u{202e}\u{e4}]{0,300}") {
+        fn any_safe_file_name_is_harmless(sent in "[./\\\\a \0\n\u{202e}\u{e4}]{0,300}") {
             let name = safe(sent.as_bytes());
             prop_assert!(!name.is_empty() && name.len() <= FILE_NAME_MAX_BYTES);
             let has_harm = name.contains(['/', '\\', '\u{202e}']);

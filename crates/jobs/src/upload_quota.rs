@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_uploads_take_is_limited_and_goes_back() {
+    fn the_upload_quota_is_limited_and_returned() {
         let quota = Arc::new(UploadQuota::new(100, 2));
         let (mut one, mut two, mut three) = (share(&quota), share(&quota), share(&quota));
         assert!(one.take_file() && two.take_file() && !three.take_file());
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_short_before_it_is_used_up() {
+    fn the_upload_quota_is_short_before_it_is_used_up() {
         let quota = Arc::new(UploadQuota::new(1000, 1000));
         let mut one = share(&quota);
         assert!(one.take_bytes(without_reserve(1000)));

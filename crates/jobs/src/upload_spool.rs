@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_folder_it_is_memory_and_counts() {
+    fn without_a_folder_the_spool_is_in_memory_and_counted() {
         let (file, is_in_memory) = temporary(Path::new("/no/such/folder")).expect("memory");
         assert!(is_in_memory);
         let mut spool = UploadSpool { file: Some(file), is_in_memory, ..UploadSpool::default() };
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_is_read_wherever_it_lies() {
+    fn spooled_bytes_are_read_back_from_memory_and_file() {
         for count in [1, 10, 100, 1000] {
             let mut spool = UploadSpool::default();
             let mut expected = Vec::new();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_leaves_no_name() {
+    fn a_temporary_file_has_no_name() {
         let folder = std::env::temp_dir().join(format!("pinion-spool-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let mut options = OpenOptions::new();

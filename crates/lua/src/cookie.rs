@@ -136,32 +136,32 @@ fn bytes(value: &Value) -> Option<String> {
     value.as_string().map(mlua::LuaString::to_string_lossy)
 }
 
-fn shown(value: &Value, what: &str) -> Result<String, String> {
+fn shown(value: &Value, part: &str) -> Result<String, String> {
     match value {
         Value::Integer(number) => Ok(number.to_string()),
         Value::Number(number) => Ok(number.to_string()),
         other => bytes(other)
-            .ok_or_else(|| format!("{what} of a cookie is a string, not a {}", other.type_name())),
+            .ok_or_else(|| format!("{part} of a cookie is a string, not a {}", other.type_name())),
     }
 }
 
-fn attribute(value: &Value, what: &str) -> Result<String, String> {
-    let text = shown(value, what)?;
+fn attribute(value: &Value, part: &str) -> Result<String, String> {
+    let text = shown(value, part)?;
     if text.chars().any(|c| c.is_control() || c == ';' || !c.is_ascii()) {
-        Err(format!("{what} of a cookie has a character that ends it: {text:?}"))
+        Err(format!("{part} of a cookie has a character that ends it: {text:?}"))
     } else {
         Ok(text)
     }
 }
 
-fn number(value: &Value, what: &str) -> Result<i64, String> {
+fn number(value: &Value, part: &str) -> Result<i64, String> {
     let number = value.as_f64().or_else(|| value.as_i64().map(|number| number as f64));
     let number = number.filter(|number| number.abs() < 1e15);
-    number.map(|number| number as i64).ok_or_else(|| format!("{what} of a cookie is a number"))
+    number.map(|number| number as i64).ok_or_else(|| format!("{part} of a cookie is a number"))
 }
 
-fn flag(value: &Value, what: &str) -> Result<bool, String> {
-    value.as_boolean().ok_or_else(|| format!("{what} of a cookie is true or false"))
+fn flag(value: &Value, part: &str) -> Result<bool, String> {
+    value.as_boolean().ok_or_else(|| format!("{part} of a cookie is true or false"))
 }
 
 #[cfg(test)]
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_safe_unless_it_is_said_otherwise() {
+    fn cookies_are_http_only_and_same_site_lax_by_default() {
         for (code, expected) in [
             ("'a', 'b'", "a=b; Path=/; HttpOnly; SameSite=Lax"),
             ("'a', 5", "a=5; Path=/; HttpOnly; SameSite=Lax"),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_ends_a_cookie_before_its_end() {
+    fn invalid_cookie_names_values_and_options_are_refused() {
         for code in [
             "'a b', 'c'",
             "'', 'c'",

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_the_same_in_another_vm() {
+    fn copied_data_is_equal_in_another_vm() {
         let all = "return { 1, 2.5, 'a\\0b', true, name = { deep = { 'x' } }, [0.5] = false }";
         let shown = "{0.5=false 1=1 2=2.5 3=a\0b 4=true name={deep={1=x}}}";
         assert_eq!(copied(all).expect("plain"), shown);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_takes_no_more_than_it_weighs() {
+    fn a_copied_value_takes_no_more_memory_than_it_is_counted_for() {
         let lua = Lua::new();
         for code in [
             "return 'x'",
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_data_is_refused() {
+    fn functions_circular_tables_and_values_over_1_mib_are_not_copied() {
         for code in ["return print", "return { a = { print } }", "return coroutine.create(print)"] {
             assert!(copied(code).expect_err("refused").contains("only strings"), "{code}");
         }
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_copied_is_named_by_its_fields() {
+    fn an_error_names_the_field_that_cannot_be_copied() {
         for (code, words) in [
             ("return print", "and the value is a function"),
             ("return { f = print }", "the field \"f\" of the value is a function"),

@@ -456,14 +456,14 @@ unsafe fn stack_of(lua: *mut ffi::lua_State) -> String {
 /// Lua must have filled the record.
 unsafe fn line(frame: &ffi::lua_Debug, text: &mut String) {
     // SAFETY: the caller guarantees that they are null or texts of C.
-    let [source, what, name] =
+    let [source, kind, name] =
         unsafe { [frame.short_src.as_ptr(), frame.what, frame.name].map(|text| shown(text)) };
     let first = frame.linedefined;
     // LuaJIT does not always know the line of compiled code: the first line of the function
     // replaces it.
     let line = [frame.currentline, first].into_iter().find(|line| *line > 0);
     let place = line.map_or(source.clone(), |line| format!("{source}:{line}"));
-    let _always = match (&*what, &*name) {
+    let _always = match (&*kind, &*name) {
         ("main", _) => writeln!(text, "\t{place}: in main chunk"),
         (_, "") => writeln!(text, "\t{place}: in function <{source}:{first}>"),
         (_, name) => writeln!(text, "\t{place}: in function '{name}'"),

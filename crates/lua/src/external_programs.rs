@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_by_its_name_and_what_is_missing_is_said() {
+    fn a_program_is_found_by_name_and_an_unknown_one_names_the_option() {
         let programs = [("convert".to_owned(), 5)].into_iter().collect::<Programs>();
         assert_eq!(programs.get("convert"), Ok(5));
         let why = programs.get("sh").expect_err("there is none");

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_say_what_the_author_of_a_script_can_do() {
+    fn file_errors_tell_the_author_of_a_script_the_remedy() {
         let known = || "data, shown".to_owned();
         for (kind, text) in [
             (

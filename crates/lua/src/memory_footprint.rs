@@ -96,7 +96,7 @@ mod tests {
     /// A job whose arguments exceed the limit of queued arguments is accepted while the queue is
     /// empty.
     #[test]
-    fn the_largest_string_of_a_request_may_wait_and_be_read() {
+    fn job_memory_holds_the_largest_string_of_a_request_twice() {
         let small = ScriptMemory::scaled(0);
         let job_bytes_for =
             |script: Allowance| ScriptFootprint::new(1, &[script], &small).job_bytes;
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn each_worker_has_a_vm_of_each_script_and_content_of_its_own() {
+    fn the_footprint_counts_a_vm_per_worker_and_script() {
         let (script, memory) = (Allowance::default(), ScriptMemory::default());
         let script_bytes = |workers, scripts: &[Allowance], memory: &ScriptMemory| {
             ScriptFootprint::new(workers, scripts, memory).bytes()

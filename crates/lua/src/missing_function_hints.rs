@@ -106,7 +106,7 @@ mod tests {
     use crate::pages::test_site::{TestSite, program};
 
     #[test]
-    fn what_is_elsewhere_is_told_what_to_use_here() {
+    fn errors_about_functions_outside_the_sandbox_name_a_replacement() {
         for (code, words) in [
             ("local f = io.open('/etc/passwd')", "no `io` in the sandbox: `pinion.fs` has files"),
             ("os.execute('ls')", "no `os.execute` in the sandbox: no programs"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_other_servers_are_reported_with_those_of_pinion() {
+    fn errors_about_names_of_other_servers_give_those_of_pinion() {
         for (code, words) in [
             ("res:send('x')", "in Pinion: `res:write(text)`, or `return text`"),
             ("res:write_head(200)", "`res:status(code)` and `res:field(name, value)`"),

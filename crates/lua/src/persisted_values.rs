@@ -67,7 +67,7 @@ mod tests {
     use crate::limits::KEPT_MAX_BYTES;
 
     #[test]
-    fn what_is_kept_has_bounds() {
+    fn persisted_values_are_limited_in_bytes_and_number() {
         let mut kept = KeptValues::default();
         let large = || CopiedValue::Bytes(vec![0; 1 << 20]);
         let mut count = 0;

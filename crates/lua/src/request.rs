@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_has_small_letters_and_no_port() {
+    fn the_host_is_lowercase_and_without_port() {
         for (authority, host) in [
             ("example.org", "example.org"),
             ("EXAMPLE.org:8080", "example.org"),

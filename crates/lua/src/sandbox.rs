@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leads_outside() {
+    fn the_sandbox_has_no_unsafe_functions() {
         for name in [
             "io",
             "ffi",
@@ -352,7 +352,7 @@ mod tests {
 
     /// By every value that can be reached from the globals, metatables included.
     #[test]
-    fn whatever_can_be_reached_stands_in_the_lists() {
+    fn every_reachable_function_is_in_the_lists_of_the_sandbox() {
         let code = r#"
             local seen, names = {}, {}
             local function walk(value, path)
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn each_vm_draws_other_numbers() {
+    fn each_vm_has_different_random_numbers() {
         let draw = "return math.random(2^31 - 1) .. ' ' .. math.random(2^31 - 1)";
         // Lua 5.4 makes its seed of the time and of where a VM lies: both lie somewhere at once.
         let vms = [open(), open()].map(|vm| vm.expect("a VM"));
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_idioms_work() {
+    fn common_lua_idioms_work_in_the_sandbox() {
         assert_eq!(eval::<i64>("return select('#', unpack({1, 2, 3}))").expect("ran"), 3);
         assert_eq!(eval::<i64>("return select('#', table.unpack({1, 2}))").expect("ran"), 2);
         let trace: String = eval(

@@ -57,10 +57,10 @@ impl Schedule {
     /// Returns the mistake in the line.
     pub(crate) fn cron(text: &str, work: Function, is_everywhere: bool) -> Result<Self, String> {
         let cron = Cron::from_str(text).map_err(|error| {
-            let what = wrong_part(text).unwrap_or_else(|| format!("{text:?} is wrong: {error}"));
+            let problem = wrong_part(text).unwrap_or_else(|| format!("{text:?} is wrong: {error}"));
             format!(
                 "bad argument #1 to 'pinion.cron' (minute, hour, day, month and day of the week \
-                 expected, such as \"30 4 * * 1\", or \"@hourly\"): {what}"
+                 expected, such as \"30 4 * * 1\", or \"@hourly\"): {problem}"
             )
         })?;
         let when = When::Cron { line: Box::new(cron), planned: Cell::new(None) };
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_time_by_cron_is_counted_on_the_wall() {
+    fn the_next_cron_time_follows_the_local_clock() {
         let at = "2026-03-28T04:29:10[Europe/Berlin]";
         assert_eq!(until_next("30 4 * * *", at), Some(50_000));
         assert_eq!(until_next("@hourly", at), Some(30 * 60_000 + 50_000));
@@ -174,7 +174,7 @@ mod tests {
 
     /// The clock of the machine is set while a run is planned, which comes all the same.
     #[test]
-    fn a_clock_that_is_set_brings_no_time_twice() {
+    fn a_changed_clock_repeats_no_cron_run() {
         let lua = mlua::Lua::new();
         let work: Function = lua.load("return").into_function().expect("a function");
         let each_minute = Schedule::cron("* * * * *", work, false).expect("a schedule");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn invalid_intervals_and_cron_expressions_are_refused() {
         let lua = mlua::Lua::new();
         let work: Function = lua.load("return").into_function().expect("a function");
         for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, 0.001] {

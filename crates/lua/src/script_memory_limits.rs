@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_whole_is_the_limits_and_everything_grows_with_the_scale() {
+    fn full_scale_memory_equals_the_limits_and_grows_with_the_scale() {
         let whole = ScriptMemory::default();
         assert_eq!(
             (whole.vm_bytes, whole.request_bytes, whole.kept_bytes),

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_that_is_set_does_not_shrink() {
+    fn a_configured_memory_limit_is_not_scaled_down() {
         let small = ScriptMemory::scaled(0);
         let none = Allowance::default().with_machine_defaults(&small);
         assert_eq!(none.vm_memory_bytes, small.vm_bytes);

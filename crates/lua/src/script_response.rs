@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_script_says_goes_before_what_the_site_has() {
+    fn fields_of_the_script_replace_those_of_the_site() {
         let mut response = ScriptResponse::default();
         assert_eq!(
             head(&response, "A: 1\r\nB: 2\r\n"),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_html_that_a_browser_shows() {
+    fn only_uncoded_inline_html_is_a_page() {
         for (fields, expected) in [
             (&[][..], false),
             (&[("Content-Type", "text/html")], true),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_not_cached_unless_the_script_says_so() {
+    fn error_responses_are_not_cached_by_default() {
         let mut response = ScriptResponse::default();
         response.set_status(404.0).expect("fine");
         assert!(head(&response, "").ends_with("\r\nCache-Control: no-store\r\n"));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reaches_the_wire_that_would_end_a_line_or_frame_a_message() {
+    fn fields_with_line_breaks_and_framing_fields_are_refused() {
         let mut response = ScriptResponse::default();
         for (name, value) in [
             ("X", "a\r\nSet-Cookie: b=c"),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn uris_in_fields_are_valid() {
+    fn uris_in_response_fields_are_percent_encoded() {
         for (name, value, expected) in [
             ("Location", "/straße?q=ä b", "/stra%C3%9Fe?q=%C3%A4%20b"),
             ("location", "https://example.org/a%20b#c[1]", "https://example.org/a%20b#c[1]"),

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_not_shown() {
+    fn secret_values_are_not_in_debug_output() {
         let secrets: Secrets = [("token".to_owned(), b"hunter2".to_vec())].into_iter().collect();
         assert_eq!(secrets.get("token"), Ok(&b"hunter2"[..]));
         let why = secrets.get("other").expect_err("there is none");

@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_download_is_safe_and_read_by_every_browser() {
+    fn file_names_of_downloads_are_escaped_for_content_disposition() {
         for (name, text) in [
             ("a b.txt", "attachment; filename=\"a b.txt\""),
             ("../x\"y\r\n", "attachment; filename=\"x_y\"; filename*=UTF-8''x%22y"),

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_lose_no_count() {
+    fn concurrent_additions_are_all_counted() {
         let counters = SiteCounters::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_leave_a_counter_as_it_was() {
+    fn additions_beyond_a_limit_leave_counters_unchanged() {
         let counters = SiteCounters::default();
         assert_eq!(counters.add(b"a", COUNTER_MAX), Ok(COUNTER_MAX));
         for by in [1, COUNTER_MAX, i64::MAX] {

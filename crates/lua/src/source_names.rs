@@ -130,7 +130,7 @@ mod tests {
 
     /// However long a name is, and wherever Lua cuts it, a message has all of it.
     #[test]
-    fn names_that_lua_cuts_off_are_shown_in_full() {
+    fn source_names_that_lua_truncates_are_shown_in_full() {
         let lua = Lua::new();
         for length in 50..80 {
             let name = format!("/{}é/main.lua", "x".repeat(length - 12));

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_task_owns_ends_with_it() {
+    fn all_resources_of_a_task_are_removed_with_it() {
         let mut owned = TaskOwned::default();
         let (first, second) = (TaskId::new(1, 7), TaskId::new(1, 8));
         for (key, owner) in [(1, first), (2, first), (3, second)] {

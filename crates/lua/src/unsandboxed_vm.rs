@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_can_be_reached() {
+    fn io_os_package_and_debug_work() {
         let code = r#"local file = assert(io.open("/proc/self/comm"))
             local name = file:read("*l")
             file:close()
@@ -60,7 +60,7 @@ mod tests {
 
     #[cfg(feature = "luajit")]
     #[test]
-    fn foreign_functions_can_be_called() {
+    fn ffi_functions_can_be_called() {
         let code = r#"local ffi = require("ffi")
             ffi.cdef("int abs(int);")
             return ffi.C.abs(-42)"#;
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn each_vm_draws_other_numbers() {
+    fn each_vm_has_different_random_numbers() {
         let draw = "return math.random(2^31 - 1) .. ' ' .. math.random(2^31 - 1)";
         let vms = [open(), open()].map(|vm| vm.expect("a VM"));
         let [first, other] = vms.each_ref().map(|vm| vm.load(draw).eval::<String>().expect("two"));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn unpack_has_both_names() {
+    fn unpack_and_table_unpack_work() {
         assert_eq!(eval::<i64>("return select('#', unpack({1, 2}))").expect("ran"), 2);
         assert_eq!(eval::<i64>("return select('#', table.unpack({1, 2}))").expect("ran"), 2);
     }

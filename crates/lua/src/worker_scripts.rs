@@ -448,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_of_the_log_is_one_text_with_a_mark_on_each_line() {
+    fn every_line_of_a_log_entry_has_its_prefix() {
         let report = "GET /a: main.lua:3: why\u{1b}[31m\nstack traceback:\n\tmain.lua:3: in x";
         let expected = "pinion: lua: GET /a: main.lua:3: why [31m (id 1)\npinion: lua:   stack \
                         traceback:\npinion: lua:   main.lua:3: in x";

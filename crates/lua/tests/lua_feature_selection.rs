@@ -22,7 +22,7 @@ fn run(features: &[&str]) -> Output {
 }
 
 #[test]
-fn there_is_one_lua() {
+fn exactly_one_lua_feature_must_be_selected() {
     for features in [&["LUAJIT"][..], &["LUA54"]] {
         assert!(run(features).status.success(), "{features:?}");
     }

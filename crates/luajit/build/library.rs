@@ -32,8 +32,8 @@ pub(crate) fn build() -> Result<(), String> {
     let folder = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     let folder = folder.join("luajit");
     if folder.exists() {
-        let told = |error| format!("cannot remove {}: {error}", folder.display());
-        fs::remove_dir_all(&folder).map_err(told)?;
+        let described = |error| format!("cannot remove {}: {error}", folder.display());
+        fs::remove_dir_all(&folder).map_err(described)?;
     }
     let source_folder = sources::prepare(&folder)?.join("src");
     make(&source_folder)?;

@@ -28,12 +28,12 @@ pub(crate) fn apply(patch: &str, folder: &Path) -> Result<(), String> {
     }
     for file in files {
         let path = folder.join(file.path);
-        let told = |error| format!("{}: {error}", path.display());
-        let text = fs::read_to_string(&path).map_err(|error| told(error.to_string()))?;
-        let patched = patched(&text, &file.hunks).map_err(told)?;
+        let described = |error| format!("{}: {error}", path.display());
+        let text = fs::read_to_string(&path).map_err(|error| described(error.to_string()))?;
+        let patched = patched(&text, &file.hunks).map_err(described)?;
         // The copy of a file that is read-only is read-only, too.
         let written = fs::remove_file(&path).and_then(|()| fs::write(&path, patched));
-        written.map_err(|error| told(error.to_string()))?;
+        written.map_err(|error| described(error.to_string()))?;
     }
     Ok(())
 }
@@ -139,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_changes_what_it_names_and_nothing_else() {
+    fn a_patch_changes_only_the_lines_that_it_names() {
         let text = "one\ntwo\nthree\n\nfive\nsix\nseven\neight\n";
         let expected = "one\ntwo\n3\n3.5\n\nfive\nsix\neight\n";
         assert_eq!(try_on(text, PATCH).as_deref(), Ok(expected));
     }
 
     #[test]
-    fn a_file_that_is_another_one_is_refused() {
+    fn a_patch_does_not_apply_to_another_file() {
         for text in [
             "one\ntwo\n3\n\nfive\nsix\nseven\n",
             "zero\none\ntwo\nthree\n\nfive\nsix\nseven\n",
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_patch_is_refused() {
+    fn malformed_patches_are_refused() {
         for patch in [
             "+++ f\n@@ -1,2 +1,2 @@\n one\n",
             "+++ f\n@@ -1 +1 @@\n one\n-two\n",

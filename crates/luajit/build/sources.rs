@@ -24,9 +24,9 @@ const PATCHES: &str = "patches";
 pub(crate) fn prepare(folder: &Path) -> Result<PathBuf, String> {
     let sources = copied(folder)?;
     for path in patches()? {
-        let told = |why: String| format!("{} does not apply: {why}", path.display());
-        let patch = fs::read_to_string(&path).map_err(|error| told(error.to_string()))?;
-        patch::apply(&patch, &sources).map_err(told)?;
+        let described = |why: String| format!("{} does not apply: {why}", path.display());
+        let patch = fs::read_to_string(&path).map_err(|error| described(error.to_string()))?;
+        patch::apply(&patch, &sources).map_err(described)?;
     }
     Ok(sources)
 }
@@ -35,9 +35,9 @@ pub(crate) fn prepare(folder: &Path) -> Result<PathBuf, String> {
 fn patches() -> Result<Vec<PathBuf>, String> {
     let package = env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set")?;
     let folder = Path::new(&package).join(PATCHES);
-    let told = |error| format!("cannot read {}: {error}", folder.display());
-    let entries = fs::read_dir(&folder).map_err(told)?.collect::<Result<Vec<_>, _>>();
-    let mut paths: Vec<_> = entries.map_err(told)?.iter().map(fs::DirEntry::path).collect();
+    let described = |error| format!("cannot read {}: {error}", folder.display());
+    let entries = fs::read_dir(&folder).map_err(described)?.collect::<Result<Vec<_>, _>>();
+    let mut paths: Vec<_> = entries.map_err(described)?.iter().map(fs::DirEntry::path).collect();
     paths.retain(|path| path.extension() == Some(OsStr::new("patch")));
     paths.sort();
     if paths.is_empty() { Err(format!("no patches in {}", folder.display())) } else { Ok(paths) }

@@ -55,7 +55,7 @@ pub(crate) fn failure(error: BuildError) -> Failure {
             anyhow!("{error}; give another name with -o, or replace it with --force").into()
         }
         BuildError::Occupied { .. } => anyhow!("{error}; give another name with -o").into(),
-        BuildError::Glob { option, what } => Failure::usage(format!("--{option}: {what}")),
+        BuildError::Glob { option, message } => Failure::usage(format!("--{option}: {message}")),
         BuildError::Rules(errors) => Failure::InvalidRules(errors),
         BuildError::UnreadRules(problems) => Failure::UnreadableRules(problems),
         BuildError::Code(errors) => Failure::InvalidCode(errors),

@@ -91,7 +91,7 @@ impl KnownMembers {
         if let Failure::InvalidCode(errors) = failure {
             let error = |error: &CodeError| {
                 let file = text(&error.file);
-                json!({"file": file, "line": error.line, "message": error.what})
+                json!({"file": file, "line": error.line, "message": error.message})
             };
             self.0.insert("code_errors".to_owned(), errors.iter().map(error).collect());
         }

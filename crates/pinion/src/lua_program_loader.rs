@@ -129,13 +129,13 @@ pub(crate) fn syntax_errors(path: &Path, code: &[(Box<[u8]>, Vec<u8>)]) -> Vec<S
 pub(crate) fn code_errors(folder: &Path, code: &BTreeMap<Box<[u8]>, Vec<u8>>) -> Vec<CodeError> {
     let code: Vec<_> = code.iter().map(|(path, text)| (path.clone(), text.clone())).collect();
     let error = |reason: String| {
-        let located = reason.split_once(": ").and_then(|(place, what)| {
+        let located = reason.split_once(": ").and_then(|(place, message)| {
             let (file, line) = place.rsplit_once(':')?;
             let file = Path::new(file).strip_prefix(folder).ok()?.to_owned();
-            Some((file, Some(line.parse().ok()?), what.to_owned()))
+            Some((file, Some(line.parse().ok()?), message.to_owned()))
         });
-        let (file, line, what) = located.unwrap_or((PathBuf::new(), None, reason));
-        CodeError { file, line, what, folder: folder.to_owned() }
+        let (file, line, message) = located.unwrap_or((PathBuf::new(), None, reason));
+        CodeError { file, line, message, folder: folder.to_owned() }
     };
     syntax_errors(folder, &code).into_iter().map(error).collect()
 }

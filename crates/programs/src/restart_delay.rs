@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_double_up_to_the_longest_and_begin_again_after_a_long_run() {
+    fn restart_delays_double_to_a_maximum_and_reset_after_a_long_run() {
         let mut delay = RestartDelay::default();
         let delays: Vec<u64> = (0..12).map(|_| delay.after_run(0, 0)).collect();
         assert_eq!(delays[..5], [100, 200, 400, 800, 1600]);
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_stay_bounded_after_any_number_of_ends() {
+    fn restart_delays_are_limited_after_any_number_of_exits() {
         let mut delay = RestartDelay { ends: u32::MAX - 70 };
         for _ in 0..100 {
             assert_eq!(delay.after_run(0, 0), RESTART_DELAY_MAX_MS);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_adds_a_quarter_at_most() {
+    fn jitter_adds_at_most_a_quarter() {
         let delays = (0..1000).map(|random| RestartDelay::default().after_run(0, random));
         let (least, most) = (delays.clone().min(), delays.max());
         assert_eq!((least, most), (Some(100), Some(125)));

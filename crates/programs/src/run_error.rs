@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_says_what_failed_and_why() {
+    fn an_error_names_the_failed_step_and_its_reason() {
         let stage = StageText(StartStage::Exec);
         let error = RunError::NotStarted { stage, errno: 2 };
         let text = "cannot execute the program: No such file or directory (os error 2)";

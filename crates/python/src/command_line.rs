@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_name_the_application_last() {
+    fn the_application_is_the_last_argument() {
         let mut command = ApplicationCommand {
             interface: Interface::Wsgi,
             application: "shop.web:app".into(),

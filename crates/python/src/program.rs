@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_is_a_comment_of_its_own() {
+    fn each_part_of_the_program_is_a_separate_comment() {
         let program = program();
         let parts = program.strip_prefix(FIRST_PART).expect("the first part comes first");
         assert!(parts.lines().all(|line| line.starts_with('#')));

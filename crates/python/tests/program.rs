@@ -41,71 +41,71 @@ fn run_with(interpreter: &str, module: &str, program: &Path) {
 }
 
 #[test]
-fn loading() {
+fn python_tests_of_loading_pass() {
     run("test_loading");
 }
 
 #[test]
-fn interfaces() {
+fn python_tests_of_interfaces_pass() {
     run("test_interface");
 }
 
 #[test]
-fn request_ids() {
+fn python_tests_of_request_ids_pass() {
     run("test_request_ids");
 }
 
 #[test]
-fn wsgi() {
+fn python_tests_of_wsgi_pass() {
     run("test_wsgi");
 }
 
 #[test]
-fn content() {
+fn python_tests_of_content_pass() {
     run("test_content");
 }
 
 #[test]
-fn flow() {
+fn python_tests_of_flow_control_pass() {
     run("test_flow");
 }
 
 #[test]
-fn processes() {
+fn python_tests_of_processes_pass() {
     run("test_process");
 }
 
 #[test]
-fn asgi() {
+fn python_tests_of_asgi_pass() {
     run("test_asgi");
 }
 
 #[test]
-fn asgi_processes() {
+fn python_tests_of_asgi_processes_pass() {
     run("test_asgi_process");
 }
 
 #[test]
-fn websockets() {
+fn python_tests_of_websockets_pass() {
     run("test_asgi_websocket");
 }
 
 #[test]
-fn asgi_flow() {
+fn python_tests_of_asgi_flow_control_pass() {
     run("test_asgi_flow");
 }
 
 #[test]
-fn fapws() {
+fn python_tests_of_fapws_pass() {
     run("test_fapws");
 }
 
 #[test]
-fn fapws_jobs() {
+fn python_tests_of_fapws_jobs_pass() {
     run("test_fapws_jobs");
 }
 
 #[test]
-fn files() {
+fn python_tests_of_files_pass() {
     run("test_files");
 }

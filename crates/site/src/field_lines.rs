@@ -65,7 +65,7 @@ mod tests {
     use super::may_be_stored;
 
     #[test]
-    fn an_error_may_be_stored_unless_that_is_forbidden_to_every_cache() {
+    fn errors_are_cacheable_unless_no_cache_may_store_them() {
         for (lines, expected) in [
             ("", true),
             ("X-A: 1\r\n", true),

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_and_plus_signs() {
+    fn percent_escapes_and_plus_signs_are_decoded() {
         for (sent, bytes) in [
             ("a+b%20c", "a b c"),
             ("%C3%BC%2B%26", "ü+&"),
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_with_and_without_a_value() {
+    fn pairs_are_split_with_and_without_a_value() {
         let found: Vec<_> = pairs(b"a=1&b&=c&d==").collect();
         assert_eq!(found, [(&b"a"[..], &b"1"[..]), (b"b", b""), (b"", b"c"), (b"d", b"=")]);
         assert_eq!(pairs(b"").collect::<Vec<_>>(), [(&b""[..], &b""[..])]);

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_comes_before_longest_before_the_rest() {
+    fn exact_hosts_precede_the_longest_wildcard_and_the_default_site() {
         let hosts = hosts(&[
             &[],
             &["example.org", "www.example.org"],
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_site_for_the_rest_an_unknown_host_has_none() {
+    fn without_a_default_site_unknown_hosts_select_none() {
         let hosts = hosts(&[&["a.org"], &["*.b.org"]]);
         for host in [Some("c.org"), Some("b.org"), Some("not a host"), None] {
             assert_eq!(hosts.select(host.map(str::as_bytes)), None, "{host:?}");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn one_site_without_hosts_has_every_request() {
+    fn a_single_site_without_hosts_is_selected_for_every_request() {
         let hosts = hosts(&[&[]]);
         for host in [Some(&b"a.org"[..]), Some(b"[::1]:1"), None] {
             assert_eq!(hosts.select(host), Some(0));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_pattern_says_how_to_write_it() {
+    fn errors_about_host_patterns_say_how_to_write_them() {
         for (text, error) in [
             ("*", HostPatternError::Every),
             ("", HostPatternError::NoHost),
@@ -307,7 +307,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_choice_is_that_of_the_model(
+        fn host_selection_agrees_with_the_model(
             sites in prop::collection::vec(
                 prop::collection::vec("(\\*\\.)?([ab]\\.){0,3}[abc]", 0..4), 0..5),
             host in "([abAB]\\.){0,5}[abcC]\\.?(:80)?",

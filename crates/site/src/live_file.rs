@@ -180,7 +180,7 @@ fn validators<'x>(
     now: UnixSeconds,
 ) -> Validators<'x> {
     Validators {
-        etag: etag.filter(|_| archive.tells_etags()),
+        etag: etag.filter(|_| archive.has_etags()),
         // RFC 9110 §8.8.2.1: no date later than that of the message.
         last_modified: modified.filter(|modified| *modified <= now),
     }

@@ -65,13 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn another_host_is_no_path() {
+    fn a_path_that_begins_with_two_slashes_is_refused() {
         assert!(!write_path(&mut Vec::new(), b"//evil.example/x"));
     }
 
     /// RFC 3986 §3.4: a browser's query may have bytes that no URI has; a location is one.
     #[test]
-    fn a_slash_keeps_the_query() {
+    fn a_slash_redirect_keeps_and_escapes_the_query() {
         for (query, expected) in [
             (None, None),
             (Some("a=b"), Some("a=b")),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_joined_before_the_fragment() {
+    fn a_query_is_inserted_before_the_fragment() {
         let joined = |target: &'static [u8], query| {
             let mut out = Vec::new();
             let location = with_query(target, query, &mut out);

@@ -116,7 +116,7 @@ fn validators<'x>(
 ) -> Validators<'x> {
     let SiteLookup { archive, now, .. } = lookup;
     Validators {
-        etag: archive.tells_etags().then_some(selected.boundary),
+        etag: archive.has_etags().then_some(selected.boundary),
         // RFC 9110 §8.8.2.1: no date later than that of the message.
         last_modified: entry.modified().filter(|modified| modified <= now),
     }

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn users_have_a_home() {
+    fn users_have_a_home_directory() {
         assert_eq!(accounts().home("1001"), Some(("app", "/srv")));
         assert_eq!(accounts().home("root"), Some(("root", "/root")));
         assert_eq!(accounts().home("broken"), None);

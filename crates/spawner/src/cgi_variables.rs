@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_split_at_its_ends() {
+    fn a_block_of_variables_is_split_at_nul_bytes() {
         let found: Vec<_> = variables(b"A=1\0B=\0=x\0C\0D=2=3\0").collect();
         let expected: [(&[u8], &[u8]); 5] =
             [(b"A", b"A=1\0"), (b"B", b"B=\0"), (b"", b"=x\0"), (b"", b"C\0"), (b"D", b"D=2=3\0")];

@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn requests_are_decoded_as_they_were_encoded(
+        fn control_requests_round_trip(
             row in prop::collection::vec(any::<u8>(), 0..100),
             (generation, previous, number) in any::<(u32, u32, u16)>(),
             starts in 0..=u16::try_from(STARTS_MAX).expect("fits"),
@@ -151,7 +151,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_that_are_a_reply_are_its_encoding(
+        fn decoded_control_replies_encode_to_the_same_bytes(
             kind in 0_u8..5,
             generation in any::<[u8; 4]>(),
         ) {

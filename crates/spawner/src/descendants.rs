@@ -229,7 +229,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_list_is_read_in_any_pieces(
+        fn a_list_of_process_ids_is_parsed_in_any_pieces(
             pids in prop::collection::vec(1..i32::MAX, 0..50),
             size in 1usize..30,
         ) {

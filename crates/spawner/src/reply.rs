@@ -344,7 +344,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn answers_survive_any_split_of_their_bytes(
+        fn replies_are_decoded_however_their_bytes_are_split(
             sent in prop::collection::vec(replies(), 0..20),
             pieces in prop::collection::vec(1usize..40, 1..20),
         ) {
@@ -364,7 +364,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_that_are_a_reply_are_its_encoding(bytes in any::<[u8; REPLY_BYTES]>()) {
+        fn decoded_replies_encode_to_the_same_bytes(bytes in any::<[u8; REPLY_BYTES]>()) {
             if let Some(reply) = SpawnerReply::decode(&bytes) {
                 prop_assert_eq!(reply.encode(), bytes);
             }

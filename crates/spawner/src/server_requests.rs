@@ -53,7 +53,7 @@ impl EventLoop {
                 match ControlRequest::decode(record.bytes) {
                     Some(request) => match self.on_control(request, descriptors) {
                         Ok(()) => return,
-                        Err(Malformed(what)) => what,
+                        Err(Malformed(violation)) => violation,
                     },
                     None => "a malformed request",
                 }

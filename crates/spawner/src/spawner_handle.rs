@@ -84,10 +84,10 @@ pub enum ForkError {
     #[error("the process that starts programs has ended; the line before says why")]
     NotReady,
     /// A system call has failed.
-    #[error("cannot start the process that starts programs: cannot {what}: {error}")]
+    #[error("cannot start the process that starts programs: cannot {operation}: {error}")]
     System {
         /// The failed operation, as the message names it.
-        what: &'static str,
+        operation: &'static str,
         /// The error of the system.
         error: io::Error,
     },
@@ -132,7 +132,7 @@ impl Spawner {
     /// The table is invalid, or the system allows no further process.
     pub fn fork(table: &StartTable, cgroups: CgroupUse, started: fn()) -> Result<Self, ForkError> {
         table.check()?;
-        let system = |what| move |error| ForkError::System { what, error };
+        let system = |operation| move |error| ForkError::System { operation, error };
         let list = "read the list of its children";
         children_of_all_threads().map_err(system(list))?;
         let (control, spawner_control) =

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_bounded_and_counted() {
+    fn a_flood_of_lines_is_limited_and_counted() {
         let lines = lines_of(&[&b"y\n".repeat(10_000)]);
         let burst = usize::try_from(LINES_BURST).expect("fits");
         assert_eq!(lines.len(), burst + 1);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_back_with_time() {
+    fn the_allowance_of_lines_refills_over_time() {
         let mut bucket = LineBucket::default();
         assert!((0..LINES_BURST).all(|_| bucket.take(0)));
         assert!(!bucket.take(0));
@@ -245,7 +245,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_line_is_one_printable_line_however_it_comes(
+        fn each_line_is_one_printable_line_however_it_is_split(
             text in prop::collection::vec(any::<u8>(), 0..6000),
             size in 1usize..700,
         ) {

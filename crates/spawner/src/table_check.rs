@@ -72,10 +72,10 @@ pub enum StartError {
     #[error("{} is not a directory", .0.display())]
     NotADirectory(PathBuf),
     /// A list has more elements than its limit.
-    #[error("{count} {what} are too many: at most {max}")]
+    #[error("{count} {elements} are too many: at most {max}")]
     TooMany {
         /// The kind of the elements, as the message names it.
-        what: &'static str,
+        elements: &'static str,
         /// The number of elements.
         count: usize,
         /// The limit.
@@ -125,10 +125,10 @@ pub enum StartError {
     #[error("{} is no user or group", u32::MAX)]
     NoIdentity,
     /// The server lacks the privilege for a setting of the row.
-    #[error("{what} needs {capability}: start the server as root or with this capability")]
+    #[error("{setting} needs {capability}: start the server as root or with this capability")]
     Privilege {
         /// The setting, as the message names it.
-        what: &'static str,
+        setting: &'static str,
         /// The capability that allows it (capabilities(7)).
         capability: &'static str,
     },
@@ -424,15 +424,15 @@ fn open_below(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
 
 fn needs(
     wanted: CapabilitySet,
-    what: &'static str,
+    setting: &'static str,
     capability: &'static str,
 ) -> Result<(), StartError> {
     let has = capabilities(None).is_ok_and(|sets| sets.effective.contains(wanted));
-    if has { Ok(()) } else { Err(StartError::Privilege { what, capability }) }
+    if has { Ok(()) } else { Err(StartError::Privilege { setting, capability }) }
 }
 
-fn at_most(what: &'static str, count: usize, max: usize) -> Result<(), StartError> {
-    if count > max { Err(StartError::TooMany { what, count, max }) } else { Ok(()) }
+fn at_most(elements: &'static str, count: usize, max: usize) -> Result<(), StartError> {
+    if count > max { Err(StartError::TooMany { elements, count, max }) } else { Ok(()) }
 }
 
 fn has_nul(text: &OsStr) -> bool {

@@ -219,7 +219,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_are_decoded_as_they_were_encoded(start in starts()) {
+        fn table_rows_round_trip(start in starts()) {
             let bytes = encode_start(&start).expect("short texts");
             prop_assert_eq!(decode_start(&bytes), Some(start));
         }

@@ -101,8 +101,9 @@ impl EventLoop {
     /// Closes a connection and stops the programs that it has started.
     fn close_worker(&mut self, serial: u64, malformed: Option<&str>) {
         let now_ms = self.now_ms();
-        if let Some(what) = malformed {
-            let text = format!("spawner: closed the connection of a worker, which has sent {what}");
+        if let Some(violation) = malformed {
+            let text =
+                format!("spawner: closed the connection of a worker, which has sent {violation}");
             self.log.notice(now_ms, &text);
         }
         self.workers.remove(&serial);

@@ -250,7 +250,7 @@ mod tests {
         /// Memory that was not counted is never subtracted, however often the memory of a client is
         /// released, and in any order with its eviction and its end.
         #[test]
-        fn the_memory_of_all_is_that_of_each(
+        fn the_total_memory_is_the_sum_over_all_clients(
             steps in prop::collection::vec((0..3_usize, step()), 0..40),
         ) {
             let all = Clients::default();

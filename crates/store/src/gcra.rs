@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_no_limit() {
+    fn limits_out_of_range_are_refused() {
         for (burst, tokens, period_ns) in
             [(0, 0, 1), (0, 1, 0), (u64::MAX, 1, 1), (1 << 40, 1, 1 << 40)]
         {
@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_more_is_allowed_than_the_burst_and_the_rate(
+        fn no_more_than_burst_and_rate_is_allowed(
             burst in 0..10_u64,
             tokens in 1..50_u64,
             period_ns in 1..2000_u64,
@@ -164,7 +164,7 @@ mod tests {
         }
 
         #[test]
-        fn a_retry_is_allowed_when_it_is_said_and_not_before(
+        fn a_retry_is_allowed_exactly_after_the_reported_time(
             burst in 0..10_u64,
             tokens in 1..50_u64,
             period_ns in 1..2000_u64,
@@ -190,7 +190,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_available_can_be_taken(
+        fn exactly_the_available_tokens_can_be_taken(
             burst in 0..10_u64,
             period_ns in 1..2000_u64,
             debt_ns in 0..30_000_u64,

@@ -209,7 +209,7 @@ mod tests {
 
     /// A handler that does not find the lock of its key panics.
     #[test]
-    fn a_job_that_panics_closes_its_client_and_leaves_nothing() {
+    fn a_panicking_job_closes_its_client_and_leaves_nothing_behind() {
         let store = Store::new(Settings::default(), [7; 24], 0).with_work_max(0);
         let mut client = Client::new(&store, "a", 0);
         let mut output = ReplyOutput::default();

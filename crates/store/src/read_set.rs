@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_is_dropped_leaves_nothing_behind() {
+    fn a_dropped_read_set_leaves_nothing_behind() {
         let store = Arc::new(Store::new(Settings::default(), [7; 24], NOW_MS));
         let (mut client, mut writer) =
             (LocalClient::new("reader", NOW_MS), LocalClient::new("writer", NOW_MS));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_of_very_many_keys_is_not_kept() {
+    fn a_read_set_with_too_many_keys_is_dropped() {
         let store = Arc::new(Store::new(Settings::default(), [7; 24], NOW_MS));
         let mut client = LocalClient::new("reader", NOW_MS);
         assert!(client.record_reads(&store));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::limits::QUOTE_MAX_CHARS;
 
-/// An error and its position. It is shown as `file:line: what`.
+/// An error and its position. It is shown as `file:line: message`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateProblem {
     /// The file, by its path in the site.
@@ -12,12 +12,12 @@ pub struct TemplateProblem {
     /// Its line, from 1.
     pub line: u32,
     /// The error and, unless it is obvious, its correction.
-    pub what: String,
+    pub message: String,
 }
 
 impl fmt::Display for TemplateProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+        write!(f, "{}:{}: {}", self.file, self.line, self.message)
     }
 }
 
@@ -27,16 +27,16 @@ impl std::error::Error for TemplateProblem {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileFault {
     pub(crate) line: u32,
-    pub(crate) what: String,
+    pub(crate) message: String,
 }
 
 impl FileFault {
-    pub(crate) fn new(line: u32, what: impl Into<String>) -> Self {
-        Self { line, what: what.into() }
+    pub(crate) fn new(line: u32, message: impl Into<String>) -> Self {
+        Self { line, message: message.into() }
     }
 
     pub(crate) fn in_file(self, file: &str) -> TemplateProblem {
-        TemplateProblem { file: file.to_owned(), line: self.line, what: self.what }
+        TemplateProblem { file: file.to_owned(), line: self.line, message: self.message }
     }
 }
 

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_what_a_page_answers() {
+    fn file_names_determine_method_path_and_type_of_a_page() {
         for (file, responses) in [
             ("/about.dyn.html", Some("GET /about text/html; charset=utf-8")),
             ("/index.dyn.html", Some("GET / text/html; charset=utf-8")),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_what_is_code() {
+    fn file_names_determine_the_kind_of_code() {
         for (name, expected) in [
             ("main.lua", Some(Kind::Script)),
             ("X.LUA", Some(Kind::Script)),

@@ -70,8 +70,9 @@ pub(crate) fn expand<'a>(
         let source = page.source(flat);
         let piece = &source.pieces[flat.piece];
         if let PieceKind::Yield(_) = piece.kind {
-            let what = "`<?yield ?>` outside of a layout; a page names one by `<?layout path ?>`";
-            return Err(FileFault::new(piece.line, what).in_file(&source.path));
+            let message =
+                "`<?yield ?>` outside of a layout; a page names one by `<?layout path ?>`";
+            return Err(FileFault::new(piece.line, message).in_file(&source.path));
         }
     }
     Ok(page)
@@ -114,9 +115,9 @@ impl<'a> Expander<'a, '_> {
     }
 
     /// Returns an error at a piece.
-    fn fail<T>(&self, flat: Flat, what: impl Into<String>) -> Result<T, TemplateProblem> {
+    fn fail<T>(&self, flat: Flat, message: impl Into<String>) -> Result<T, TemplateProblem> {
         let source = &self.sources[flat.source];
-        Err(FileFault::new(source.pieces[flat.piece].line, what).in_file(&source.path))
+        Err(FileFault::new(source.pieces[flat.piece].line, message).in_file(&source.path))
     }
 
     fn kind(&self, flat: Flat) -> &PieceKind {
@@ -140,8 +141,9 @@ impl<'a> Expander<'a, '_> {
             return self.fail(flat, format!("files include each other: {}", chain()));
         }
         if self.open.len() > INCLUDE_DEPTH_MAX {
-            let what = format!("more than {INCLUDE_DEPTH_MAX} files below each other: {}", chain());
-            return self.fail(flat, what);
+            let message =
+                format!("more than {INCLUDE_DEPTH_MAX} files below each other: {}", chain());
+            return self.fail(flat, message);
         }
         let source = match self.by_path.get(&path) {
             Some(&source) => source,
@@ -221,9 +223,9 @@ impl<'a> Expander<'a, '_> {
                     return self.fail(flat, "`<?layout ?>` is the first thing in a page");
                 }
                 PieceKind::SlotOpen(_) | PieceKind::SlotClose => {
-                    let what = "a slot in a page without a layout; begin the page with \
-                                `<?layout path ?>`";
-                    return self.fail(flat, what);
+                    let message = "a slot in a page without a layout; begin the page with \
+                                   `<?layout path ?>`";
+                    return self.fail(flat, message);
                 }
                 _ => {}
             }
@@ -335,10 +337,10 @@ impl<'a> Expander<'a, '_> {
         }
         if !has_content {
             let layout = &self.sources[layout].path;
-            let what = format!(
+            let message = format!(
                 "the layout {layout} has no `<?yield ?>` for the text outside of the slots"
             );
-            return self.fail(flat, what);
+            return self.fail(flat, message);
         }
         let lost = parts.slots.iter().filter(|(_, slot)| !slot.is_taken);
         // The first one is reported, so that an error does not depend on the order of a map.

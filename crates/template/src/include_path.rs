@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relative_to_the_file_and_never_above_the_root() {
+    fn include_paths_are_relative_to_the_file_and_below_the_root() {
         for (base, written, file) in [
             ("/a/b.html", "c.html", Some("/a/c.html")),
             ("/a/b.html", "/c.html", Some("/c.html")),

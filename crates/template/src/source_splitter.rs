@@ -216,8 +216,8 @@ impl Splitter<'_> {
     /// page was read as Lua.
     fn within(&self, opened: u32, fault: FileFault) -> FileFault {
         if self.lexer.rest().windows(2).any(|pair| pair == b"?>") {
-            let what = format!("{}; the block begins in line {opened}", fault.what);
-            return if fault.line == opened { fault } else { FileFault { what, ..fault } };
+            let message = format!("{}; the block begins in line {opened}", fault.message);
+            return if fault.line == opened { fault } else { FileFault { message, ..fault } };
         }
         FileFault::new(opened, NO_END)
     }
@@ -264,7 +264,7 @@ impl Splitter<'_> {
         })?;
         let argument = unquoted(rest[..end].trim_ascii());
         self.lexer.skip(end + 2);
-        let wrong = |what: &str| Err(FileFault::new(line, format!("`<?{tag}`: {what}")));
+        let wrong = |message: &str| Err(FileFault::new(line, format!("`<?{tag}`: {message}")));
         let Ok(text) = str::from_utf8(argument) else {
             return wrong("its argument is not UTF-8");
         };

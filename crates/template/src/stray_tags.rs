@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_of_other_languages_are_found_in_text_alone() {
+    fn tags_of_other_languages_are_found_only_in_text() {
         for (text, expected) in [
             ("<p>\n<?= $name ?>", &["2 <?="][..]),
             ("<?php echo 1 ?>\n<?php ?>\n<?foo x ?>", &["1 <?php", "3 <?foo"]),

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conversions_and_what_only_looks_like_one() {
+    fn conversions_are_recognized_in_value_suffixes() {
         for (written, text) in [
             ("d", "%d"),
             ("%d", "%d"),

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_of_a_name_counts() {
+    fn the_first_line_with_a_key_is_used() {
         let text = "processor\t: 0\nmodel name\t: Fast: 2 GHz\nmodel name\t: Slow\n";
         assert_eq!(field(text, "model name"), Some("Fast: 2 GHz"));
         assert_eq!(field(text, "model"), None);

@@ -107,7 +107,7 @@ mod tests {
     use super::rounds_and_name;
 
     #[test]
-    fn options_are_checked() {
+    fn invalid_options_of_the_bench_are_refused() {
         let read = |words: &'static [&str]| rounds_and_name(words, 15, "usage").ok();
         assert_eq!(read(&["--rounds", "3", "--name", "x"]), Some((3, Some("x"))));
         assert_eq!(read(&[]), Some((15, None)));

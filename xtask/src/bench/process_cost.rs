@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_read() {
+    fn cpu_seconds_and_peak_memory_are_parsed() {
         assert_eq!(sum("1.250 0.500\n"), Some(1.75));
         assert_eq!(sum("bash: no such program"), None);
         let status = "VmPeak:\t 9 kB\nVmHWM:\t    1234 kB\n";
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_charged_and_a_failure_is_named() {
+    fn the_cost_of_a_program_is_measured_and_a_failure_is_reported() {
         let log = std::env::temp_dir().join(format!("pinion-cost-{}", std::process::id()));
         let mut busy = Command::new("bash");
         busy.args(["-c", "for ((i = 0; i < 20000; i++)); do :; done"]);

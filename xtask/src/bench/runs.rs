@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_measured_again_replaces_the_older_one_in_its_place() {
+    fn a_repeated_part_replaces_the_older_one_in_the_report() {
         let folder = std::env::temp_dir().join(format!("pinion-runs-{}", std::process::id()));
         for (name, report) in [("first", "old"), ("second", "other"), ("first", "new")] {
             let mut run = Run::load(&folder).unwrap();

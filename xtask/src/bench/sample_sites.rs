@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_every_time() {
+    fn sample_sites_are_deterministic() {
         let text = || Words::new().text(&mut Noise(7), 300);
         assert_eq!(text(), text());
         let mut noise = Noise(7);

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_of_odd_and_even_counts() {
+    fn the_median_of_odd_and_even_counts_is_exact() {
         let odd = Spread::of([3.0, 1.0, 2.0]).unwrap();
         assert_eq!(odd, Spread { least: 1.0, median: 2.0, most: 3.0 });
         assert_eq!(Spread::of([4.0, 1.0, 3.0, 2.0]).unwrap().median, 2.5);
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_no_number_have_no_middle() {
+    fn no_values_and_nan_have_no_median() {
         assert_eq!(Spread::of([]), None);
         assert_eq!(Spread::of([1.0, f64::NAN]), None);
     }

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_summed_and_shown() {
+    fn the_seconds_of_all_steps_are_summed() {
         let steps =
             json!([{ "step": "build", "seconds": 90.0 }, { "step": "tests", "seconds": 30 }]);
         assert_eq!(seconds(&steps), 120.0);

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_known_by_their_names() {
+    fn licence_files_are_recognized_by_name() {
         for path in ["LICENSE", "LICENSE-MIT", "license.txt", "COPYING", "src/x/LICENSE-UNICODE"] {
             assert!(is_text(path), "{path}");
         }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_stands_once_and_names_its_owners() {
+    fn each_licence_text_appears_once_with_its_owners() {
         let mut texts = Texts::new();
         add(&mut texts, b"\nBe kind.\r\n", "b 2.0");
         add(&mut texts, b"Be kind.\n\n", "a 1.0");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_linked_has_a_text() {
+    fn every_linked_component_has_a_licence_text() {
         let text = third_party(&Program::read().expect("cargo knows")).expect("texts");
         for word in [
             "    rustix ",

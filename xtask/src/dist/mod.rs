@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_page_is_found_in_the_first() {
+    fn all_manual_pages_are_found_in_the_main_page() {
         let page = ".SH \"SEE ALSO\"\n\\fBpinion\\-serve\\fR(1), \\fBpinion.toml\\fR(5)\n";
         let pages = pages(page.as_bytes());
         let names: Vec<String> = pages.iter().map(|(name, at)| format!("{name}.{at}")).collect();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_into_a_package_is_there() {
+    fn all_files_of_the_package_exist() {
         for (path, _) in FILES {
             assert!(workspace_paths::root().join(path).is_file(), "{path}");
         }

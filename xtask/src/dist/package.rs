@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_files_are_the_same_package() {
+    fn the_same_files_give_an_identical_package() {
         let folder = workspace_paths::target().join(format!("package-test-{}", std::process::id()));
         let first = package(&folder, &["b", "a/c", "a/b"]).pack(1_000_000_000).expect("packed");
         let bytes = fs::read(&first).expect("read");

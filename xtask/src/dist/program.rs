@@ -16,8 +16,8 @@ const SEPARATOR: &str = "\u{1f}";
 
 /// Returns the target of this compiler, such as `x86_64-unknown-linux-gnu`.
 pub(super) fn host() -> Result<String> {
-    let told = process::output(rustc().arg("-vV"))?;
-    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
+    let output = process::output(rustc().arg("-vV"))?;
+    let host = output.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("rustc does not say what it builds for")?.to_owned())
 }
 
@@ -89,8 +89,8 @@ fn flags(is_static: bool, parts: &Program) -> Result<Vec<String>> {
 fn has_no_library(program: &Path) -> Result<()> {
     let mut readelf = Command::new("readelf");
     readelf.args(["--wide", "--program-headers", "--dynamic"]).arg(program);
-    let told = process::output(&mut readelf)?;
-    let needs = |word: &str| told.split_whitespace().any(|other| other == word);
+    let output = process::output(&mut readelf)?;
+    let needs = |word: &str| output.split_whitespace().any(|other| other == word);
     ensure!(
         !needs("INTERP") && !needs("(NEEDED)"),
         "{} is not static; is there a libc.a? On Debian: sudo apt-get install libc6-dev",

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tests_with_more_than_one_way_are_found() {
+    fn modules_with_test_matrices_are_found() {
         let modules = matrix_modules().expect("the modules");
         for name in ["protocol_equivalence", "range_requests", "virtual_hosts"] {
             assert!(modules.iter().any(|module| module == name), "{modules:?}");

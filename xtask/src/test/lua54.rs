@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tests_of_scripts_are_found() {
+    fn modules_with_tests_of_scripts_are_found() {
         let modules = script_modules().expect("the modules");
         for name in ["document_commands", "guestbook", "lua_handlers", "lua_background_tasks"] {
             assert!(modules.iter().any(|module| module == name), "{modules:?}");

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interpreters_have_to_be_named_by_whole_paths() {
+    fn interpreters_must_be_absolute_paths() {
         let error = named("").unwrap_err().to_string();
         assert!(error.starts_with("PINION_PYTHONS is not set: set it to "), "{error}");
         assert!(named("::").is_err());

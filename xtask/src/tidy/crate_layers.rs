@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_import_is_fine() {
+    fn a_listed_import_passes() {
         let text =
             table("| 1 | `http` | x | – |\n| 2 | `site` | x | `http` |\n| – | `tests` | x | all |");
         let project = Project::of(&[(TABLE, &text)])
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn each_disagreement_is_named() {
+    fn each_disagreement_with_the_table_of_layers_is_reported() {
         let text =
             table("| 2 | `site` | x | `http` |\n| 3 | `http` | x | – |\n| 4 | `gone` | x | – |");
         let project = Project::of(&[(TABLE, &text)])
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn backends_may_ask_for_the_system() {
+    fn backends_may_use_target_os_conditions() {
         let path = "crates/engine/src/backend/mod.rs";
         let project = Project::of(&[(path, "#[cfg(target_os = \"linux\")]\nmod uring;\n")]);
         assert!(systems(&project).is_empty());

@@ -26,8 +26,8 @@ fn decisions(project: &Project) -> Vec<Finding> {
             Some(title) => {
                 let row = format!("| [{number}]({name}) | {title} |");
                 if !index.lines().any(|line| line.starts_with(&row)) {
-                    let what = format!("{FOLDER}README.md has no row `{row}`");
-                    findings.push(Finding::new(file, 1, what));
+                    let message = format!("{FOLDER}README.md has no row `{row}`");
+                    findings.push(Finding::new(file, 1, message));
                 }
             }
         }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_has_number_file_and_title() {
+    fn a_row_of_the_decision_index_has_number_file_and_title() {
         let count = |index, text| {
             let files = [
                 ("docs/decisions/README.md", index),

@@ -85,14 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_whole_names_of_files() {
+    fn only_paths_of_existing_files_pass() {
         assert_eq!(lost("`http/src/date.rs`, `date.rs` and `crates/*/src/lib.rs`\n"), 0);
         assert_eq!(lost("`src/dates.rs` and `ate.rs`\n"), 2);
         assert_eq!(lost("```\n`none.rs`\n```\nnone.rs, `cargo run none.rs`, `.rs`\n"), 0);
     }
 
     #[test]
-    fn only_documents_for_contributors_name_sources() {
+    fn only_paths_in_documents_for_contributors_are_checked() {
         let text = "`mine.lua`\n";
         let count = |path| named_paths(&Project::of(&[(path, text)])).len();
         assert_eq!(
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_of_other_documents_are_no_matter() {
+    fn references_to_sections_of_rfcs_pass() {
         let text = "// RFC 9110 \u{a7}5, the design of it\n";
         assert!(outside_documents(&Project::of(&[("crates/http/src/date.rs", text)])).is_empty());
     }

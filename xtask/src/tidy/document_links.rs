@@ -9,8 +9,8 @@ fn links(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in project.files.iter().filter(|file| file.extension() == "md") {
         for (line, target) in targets(&file.text) {
-            if let Some(what) = broken(project, file, target) {
-                findings.push(Finding::new(file, line, what));
+            if let Some(message) = broken(project, file, target) {
+                findings.push(Finding::new(file, line, message));
             }
         }
     }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn good_links_pass() {
+    fn valid_links_pass() {
         let text = "# Top\n[a](docs/a.md) [b](docs/a.md#the-way-of-it) [c](https://x.org)\n\
                     [d](#top) [e](docs) `[f](nowhere)`\n```\n[g](nowhere)\n```\n";
         let project = Project::of(&[

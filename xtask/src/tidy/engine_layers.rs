@@ -78,8 +78,8 @@ fn layers(project: &Project) -> Vec<Finding> {
     for (file, source) in engine(project, &[]).filter(|(file, _)| is_in(&file.path, &PROTOCOLS)) {
         for name in HIGHER {
             findings.extend(source.words(name).map(|at| {
-                let what = format!("a protocol knows its link and the buffers, not `{name}`");
-                Finding::new(file, source.line(at), what)
+                let message = format!("a protocol knows its link and the buffers, not `{name}`");
+                Finding::new(file, source.line(at), message)
             }));
         }
     }
@@ -92,8 +92,8 @@ fn events_outside_of_the_driver(project: &Project) -> Vec<Finding> {
         for event in EVENTS {
             let calls = source.words(event).filter(|at| source.code[..*at].ends_with("app."));
             findings.extend(calls.filter(|at| !source.is_test(*at)).map(|at| {
-                let what = format!("only the driver calls `app.{event}`");
-                Finding::new(file, source.line(at), what)
+                let message = format!("only the driver calls `app.{event}`");
+                Finding::new(file, source.line(at), message)
             }));
         }
     }
@@ -108,8 +108,8 @@ fn other_clocks(project: &Project) -> Vec<Finding> {
             before.ends_with("Instant::") || before.ends_with("SystemTime::")
         });
         findings.extend(reads.filter(|at| !source.is_test(*at)).map(|at| {
-            let what = "the time of a worker comes from its backend, once in a pass".to_owned();
-            Finding::new(file, source.line(at), what)
+            let message = "the time of a worker comes from its backend, once in a pass".to_owned();
+            Finding::new(file, source.line(at), message)
         }));
     }
     findings

@@ -68,12 +68,12 @@ fn large_circles(project: &Project) -> Vec<Finding> {
     let Some(circle) = circles.find(is_large) else { return Vec::new() };
     let map = format!("crates/{BOUNDED}/src/lib.rs");
     let Some(file) = project.files.iter().find(|file| file.path == map) else { return Vec::new() };
-    let what = format!(
+    let message = format!(
         "{} files depend on each other, more than {CIRCLE_FILES_MAX}: {}",
         circle.modules.len(),
         circle.modules.join(", ")
     );
-    vec![Finding::new(file, 1, what)]
+    vec![Finding::new(file, 1, message)]
 }
 
 fn large_circle() -> Project {
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_circle_is_found_through_every_kind_of_path() {
+    fn a_cycle_is_found_through_every_kind_of_path() {
         let project = Project::of(&[
             ("crates/x/src/lib.rs", "mod a;\nmod b;\nmod c;\nmod d;\n"),
             ("crates/x/src/a.rs", "mod under;\nuse crate::{b, d};\n"),

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_count_and_whole_words_only() {
+    fn folder_names_are_checked_by_whole_words() {
         assert_eq!(vague(&Project::of(&[("tests/helpers/mod.rs", "")])).len(), 1);
         assert!(vague(&Project::of(&[("crates/http/src/utility_pole.rs", "")])).is_empty());
     }

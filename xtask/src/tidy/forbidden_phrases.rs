@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_messages_and_comments_count() {
+    fn phrases_in_documents_messages_and_comments_are_found() {
         let count = |path, text| phrases(&Project::of(&[(path, text)])).len();
         assert_eq!(count("README.md", "The server takes up\nit by itself.\n"), 2);
         assert_eq!(count("README.md", "Nobodys\n"), 0);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phrase_goes_on_in_the_next_line_and_not_in_the_next_text() {
+    fn a_phrase_may_span_lines_but_not_separate_texts() {
         let said = |path, text| {
             let found = phrases(&Project::of(&[(path, text)]));
             found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")

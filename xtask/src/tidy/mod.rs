@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_canary_breaks_its_own_rule_and_no_other() {
+    fn the_example_of_each_rule_breaks_only_that_rule() {
         for canary in RULES {
             for rule in RULES {
                 let found = (rule.check)(&(canary.canary)());
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique() {
+    fn names_of_rules_are_unique() {
         let mut names: Vec<_> = RULES.iter().map(|rule| rule.name).collect();
         names.sort_unstable();
         names.dedup();

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_column_of_modules_is_read() {
+    fn only_the_module_column_of_a_table_is_read() {
         let text = "//! | In | Module | Out |\n//! |---|---|---|\n\
                     //! | `bytes` | [`parse`], [`mod@date`], `h1::head` | [`Head`] |\n\
                     //! text\n//! | `other` | table |\n";

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_a_file_is_followed() {
+    fn every_kind_of_module_declaration_is_followed() {
         let root = "mod a;\npub mod b;\n#[cfg(test)]\nmod tests;\n\
                     #[path = \"odd/place.rs\"]\nmod c;\n\
                     mod inline { mod deep; }\nconst D: u8 = include!(\"table.rs\");\n";
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commented_module_leads_nowhere() {
+    fn a_commented_out_module_declaration_is_ignored() {
         let project =
             Project::of(&[("crates/x/src/lib.rs", "// mod a;\n"), ("crates/x/src/a.rs", "")])
                 .with_package("x", &[], &["crates/x/src/lib.rs"]);

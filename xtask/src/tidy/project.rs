@@ -41,7 +41,7 @@ pub(crate) struct Finding {
     path: String,
     /// Counted from 1; 0 for the file as a whole.
     line: usize,
-    what: String,
+    message: String,
 }
 
 /// The text files that people write by hand; other kinds are data. All files of [`PACKAGING`] are
@@ -123,20 +123,20 @@ impl File {
 }
 
 impl Finding {
-    pub(crate) fn new(file: &File, line: usize, what: impl Into<String>) -> Self {
-        Self::at(&file.path, line, what)
+    pub(crate) fn new(file: &File, line: usize, message: impl Into<String>) -> Self {
+        Self::at(&file.path, line, message)
     }
 
-    pub(crate) fn at(path: &str, line: usize, what: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), line, what: what.into() }
+    pub(crate) fn at(path: &str, line: usize, message: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, message: message.into() }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
-            0 => write!(f, "{}: {}", self.path, self.what),
-            line => write!(f, "{}:{line}: {}", self.path, self.what),
+            0 => write!(f, "{}: {}", self.path, self.message),
+            line => write!(f, "{}:{line}: {}", self.path, self.message),
         }
     }
 }

@@ -49,8 +49,8 @@ fn limits(project: &Project) -> Vec<Finding> {
                 source.code[at + "const".len()..].trim_start().starts_with(char::is_uppercase);
             named && !source.is_test(*at) && !above(source, *at).starts_with("///")
         });
-        let what = "a limit without a comment that gives its reason";
-        findings.extend(bare.map(|at| Finding::new(file, source.line(at), what)));
+        let message = "a limit without a comment that gives its reason";
+        findings.extend(bare.map(|at| Finding::new(file, source.line(at), message)));
     }
     findings
 }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_opening_of_a_doc_comment_counts() {
+    fn only_the_opening_of_a_doc_comment_is_checked() {
         let count = |text| openings(&Project::of(&[("a.rs", text)])).len();
         assert_eq!(count("/// See the module.\nfn f() {}\n/// ... more\nfn g() {}\n"), 2);
         assert_eq!(count("/// Sends the head,\n/// … and the rest.\nfn f() {}\n"), 0);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn argued_excuses_pass() {
+    fn lint_exceptions_with_a_reason_pass() {
         for text in [
             "#[expect(dead_code, reason = \"used by the fuzzer\")]\nfn f() {}\n",
             "// The table is clearer in one piece.\n#[allow(clippy::too_many_lines)]\nfn f() {}\n",

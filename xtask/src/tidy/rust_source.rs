@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn views_keep_their_shape() {
+    fn views_of_a_source_keep_its_length_and_lines() {
         let text = "fn ä() { 'ß'; \"ü\n\" } // ö\n";
         let source = Source::of(text);
         assert_eq!(source.code.len(), text.len());
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outer_test_attribute_on_a_file_module_hides_nothing() {
+    fn a_test_attribute_on_a_file_module_hides_no_other_code() {
         let source = Source::of("#[cfg(test)]\nmod tests;\nfn seen() {}\n");
         assert_eq!(source.functions().len(), 1);
     }

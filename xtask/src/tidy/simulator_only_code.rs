@@ -26,11 +26,11 @@ fn enabled_outside_of_tests(project: &Project) -> Vec<Finding> {
             let has_its_name = line.split('=').next().map(str::trim) == Some(FEATURE);
             let is_passed_on = section == "[features]" && has_its_name;
             if enables && !is_for_tests && !is_passed_on {
-                let what = format!(
+                let message = format!(
                     "the feature `{FEATURE}` may be enabled in [dev-dependencies] only, or by a \
                      feature of the same name"
                 );
-                findings.push(Finding::new(file, number, what));
+                findings.push(Finding::new(file, number, message));
             }
         }
     }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_feature_is_for_tests() {
+    fn the_simulator_feature_is_enabled_only_for_tests() {
         for (manifest, findings) in [
             ("[features]\nsim = [\"pinion-engine/sim\"]\n", 0),
             ("[features]\nsim = []\n[dev-dependencies]\na = { features = [\"sim\"] }\n", 0),

@@ -26,8 +26,8 @@ fn width(project: &Project) -> Vec<Finding> {
         for (index, line) in file.text.lines().enumerate() {
             let columns = line.chars().count();
             if columns > LINE_MAX_COLUMNS && !cannot_break(file, line) {
-                let what = format!("{columns} columns, at most {LINE_MAX_COLUMNS}");
-                findings.push(Finding::new(file, index + 1, what));
+                let message = format!("{columns} columns, at most {LINE_MAX_COLUMNS}");
+                findings.push(Finding::new(file, index + 1, message));
             }
         }
     }
@@ -81,9 +81,9 @@ fn functions(project: &Project) -> Vec<Finding> {
         for function in source.functions() {
             let lines = function.last_line - function.first_line + 1;
             if lines > FUNCTION_MAX_LINES {
-                let what =
+                let message =
                     format!("`{}`: {lines} lines, at most {FUNCTION_MAX_LINES}", function.name);
-                findings.push(Finding::new(file, function.first_line, what));
+                findings.push(Finding::new(file, function.first_line, message));
             }
         }
     }

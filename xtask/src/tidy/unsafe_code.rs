@@ -38,8 +38,8 @@ fn homes(project: &Project) -> Vec<Finding> {
             findings.push(Finding::new(file, 1, format!("no `{word}`")));
         }
         if !file.is_test() {
-            let what = format!("`unsafe` outside of {}", UNSAFE_HOMES.join(", "));
-            findings.extend(sites(source).map(|at| Finding::new(file, source.line(at), &what)));
+            let message = format!("`unsafe` outside of {}", UNSAFE_HOMES.join(", "));
+            findings.extend(sites(source).map(|at| Finding::new(file, source.line(at), &message)));
         }
     }
     findings
@@ -56,8 +56,8 @@ fn arguments(project: &Project) -> Vec<Finding> {
     for (file, source) in project.rust() {
         let lines = Lines::of(file, source);
         let bare = sites(source).map(|at| source.line(at)).filter(|line| !lines.argued(*line));
-        let what = "`unsafe` without a SAFETY comment (a `# Safety` section for a function)";
-        findings.extend(bare.map(|line| Finding::new(file, line, what)));
+        let message = "`unsafe` without a SAFETY comment (a `# Safety` section for a function)";
+        findings.extend(bare.map(|line| Finding::new(file, line, message)));
     }
     findings
 }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_found_where_people_write_them() {
+    fn safety_comments_are_found_in_all_usual_positions() {
         assert_eq!(unargued("// SAFETY: mapped above.\nunsafe { g() }\n"), 0);
         assert_eq!(
             unargued("// SAFETY: long,\n// of two lines.\nlet x =\n    unsafe { g() };\n"),
@@ -156,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_does_not_cover_the_next_statement() {
+    fn a_safety_comment_does_not_cover_the_next_statement() {
         assert_eq!(unargued("// SAFETY: this one.\nunsafe { g() };\nunsafe { h() };\n"), 1);
         assert_eq!(unargued("// SAFETY: far away.\n\nunsafe impl Send for X {}\n"), 1);
     }
 
     #[test]
-    fn every_other_room_forbids_it() {
+    fn crates_without_unsafe_code_must_forbid_it() {
         let project = Project::of(&[("crates/site/src/lib.rs", "//! Map.\n")]);
         assert_eq!(homes(&project).len(), 1);
         let project = Project::of(&[("crates/engine/src/lib.rs", "//! Map.\n")]);

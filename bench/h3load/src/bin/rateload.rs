@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_options() {
+    fn options_of_rateload_are_parsed() {
         let options = parse("-c 3 -d 4 --rps 2.5 https://127.0.0.1:7/a/b").unwrap();
         let expected = Options {
             connections: 3,

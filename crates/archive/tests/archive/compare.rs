@@ -157,7 +157,7 @@ fn compared(before: &[u8], after: &[u8]) -> (Found, u64) {
 
 proptest! {
     #[test]
-    fn agrees_with_maps(old in sites(), new in sites()) {
+    fn a_comparison_agrees_with_the_model(old in sites(), new in sites()) {
         let (found, equal) = compared(&written(&old), &written(&new));
         let mut expected = Vec::new();
         let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
@@ -177,7 +177,7 @@ proptest! {
 }
 
 #[test]
-fn an_archive_with_one_of_everything_equals_itself() {
+fn an_archive_with_every_kind_of_entry_equals_itself() {
     let site = site();
     let layout = Layout::open(&site).expect("sound");
     let (mut entries, mut count) = (layout.view(&site).entries(), 0);
@@ -202,7 +202,7 @@ fn not_found_pages_are_compared_too() {
 }
 
 #[test]
-fn damage_is_told_with_its_side() {
+fn damage_is_reported_with_the_damaged_archive() {
     let site = site();
     let sound = Layout::open(&site).expect("sound");
     let digests = sound.sections().iter().find(|section| section.kind == SectionKind::DIGESTS);

@@ -11,9 +11,9 @@ use crate::sample_archive::{
 };
 
 /// Asserts that each result is as before, or an error.
-fn assert_same_or_damage(expected: &[LookupResult], actual: &[LookupResult], what: &str) {
+fn assert_same_or_damage(expected: &[LookupResult], actual: &[LookupResult], damage: &str) {
     for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
-        assert!(actual.is_err() || actual == expected, "{what}, lookup {index}: {actual:?}");
+        assert!(actual.is_err() || actual == expected, "{damage}, lookup {index}: {actual:?}");
     }
 }
 
@@ -160,7 +160,7 @@ fn a_section_of_signatures_leaves_the_digest_as_it_is() {
 
 /// A disk or a copy can write a block to the wrong position; both blocks are correct in themselves.
 #[test]
-fn misplaced_blocks_are_seen() {
+fn misplaced_blocks_are_detected() {
     let whole = site();
     let layout = Layout::open(&whole).expect("sound");
     let expected = describe_site_in(&layout, &whole);
@@ -197,7 +197,7 @@ fn damage_to_a_record_affects_that_resource_alone() {
 
 /// A failed search leaves no data that could be mistaken for its result.
 #[test]
-fn the_scratch_is_empty_after_a_miss() {
+fn the_scratch_buffer_is_empty_after_a_failed_lookup() {
     let bytes = site();
     let layout = Layout::open(&bytes).expect("sound");
     let archive = layout.view(&bytes);

@@ -47,7 +47,7 @@ fn each_status_has_its_page() {
 }
 
 #[test]
-fn a_damaged_page_is_left_out_and_found() {
+fn a_damaged_error_page_is_omitted_and_found_by_verify() {
     let whole = with_pages(&[(500, b"a page of five hundred"), (503, b"another")]);
     let mut hits = 0;
     for at in 0..whole.len() {
@@ -68,7 +68,7 @@ fn a_damaged_page_is_left_out_and_found() {
 }
 
 #[test]
-fn what_is_no_page_of_an_error_is_refused() {
+fn error_pages_of_wrong_status_or_size_are_refused() {
     let mut w = writer();
     let html = add_shared_block(&mut w, "text/html");
     let large = vec![b'x'; ERROR_PAGE_MAX_BYTES as usize + 1];

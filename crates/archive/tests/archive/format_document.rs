@@ -56,7 +56,7 @@ macro_rules! assert_documented {
 }
 
 #[test]
-fn the_byte_tables_are_those_of_the_code() {
+fn the_byte_tables_of_the_document_match_the_code() {
     assert_documented!(FileHeader: magic, version, sections, total_bytes, checksum, reserved);
     assert_documented!(SectionRow: kind, version, flags, offset, bytes, digest, reserved);
     assert_documented!(
@@ -86,7 +86,7 @@ fn the_byte_tables_are_those_of_the_code() {
 }
 
 #[test]
-fn the_numbers_are_those_of_the_code() {
+fn the_numbers_of_the_document_match_the_code() {
     let limits: Vec<(String, String)> = [
         ("SECTIONS_MAX", limits::SECTIONS_MAX as u64),
         ("PATH_MAX_BYTES", limits::PATH_MAX_BYTES as u64),
@@ -190,7 +190,7 @@ fn dump(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn the_worked_example_is_what_the_writer_writes() {
+fn the_worked_example_of_the_document_matches_the_writer() {
     let bytes = example();
     assert!(is_sound(&bytes));
     let chapter = chapter("## A worked example");

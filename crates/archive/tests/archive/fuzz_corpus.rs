@@ -25,7 +25,7 @@ fn corpus() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn archive_open() {
+fn the_archive_open_corpus_keeps_the_law() {
     for (name, data) in corpus() {
         println!("{name}");
         fuzz_check::check(&data);
@@ -49,7 +49,7 @@ fn complaints(bytes: &[u8]) -> BTreeSet<String> {
 /// number of inputs of each kind that must still damage the part in their name, and the possible
 /// parts.
 #[test]
-fn inputs_are_about_what_they_are_named_for() {
+fn corpus_inputs_damage_the_part_in_their_name() {
     let wholes = [site(), site_with_code_and_field_rules()];
     let mut left: Vec<_> = corpus();
     left.retain(|(name, _)| name.ends_with("-resealed"));
@@ -73,16 +73,17 @@ fn inputs_are_about_what_they_are_named_for() {
         ("shared-", 5, &["Record", "Shared"]),
         ("slot-", 3, &["IndexHeader", "Record", "Section(SectionKind(3))"]),
     ] {
-        let mut told = 0;
+        let mut damaging = 0;
         let inputs = left.extract_if(.., |(name, _)| name.starts_with(prefix));
         for (name, data) in inputs {
             let mut edited = edit(&wholes[usize::from(data[0] / 2)], &data[1..]);
             correct_checksums(&mut edited);
             let complaints = complaints(&edited);
-            let is_named = |told: &String| parts.iter().any(|part| told.starts_with(part));
+            let is_named =
+                |complaint: &String| parts.iter().any(|part| complaint.starts_with(part));
             assert!(complaints.iter().all(is_named), "{name}: {complaints:?}");
-            told += u32::from(!complaints.is_empty());
+            damaging += u32::from(!complaints.is_empty());
         }
-        assert!(told >= least, "{prefix}: only {told} say something");
+        assert!(damaging >= least, "{prefix}: only {damaging} say something");
     }
 }

@@ -40,7 +40,7 @@ fn a_forged_archive_without_a_change_is_sound() {
 }
 
 #[test]
-fn the_header_page() {
+fn an_invalid_header_page_is_refused() {
     let forged = ForgedArchive::new().change_header(|header| header.version = 1.into());
     assert_eq!(open_error(&forged), OpenError::Version { found: 1 });
     let forged = ForgedArchive::new().change_header(|header| header.reserved[95] = 1);
@@ -55,7 +55,7 @@ fn the_header_page() {
 }
 
 #[test]
-fn section_bounds() {
+fn sections_out_of_bounds_or_overlapping_are_refused() {
     let kind = SectionKind::RECORDS;
     for (offset, bytes, fault) in [
         (u64::MAX - 63, 64, SectionFault::Outside),
@@ -80,7 +80,7 @@ fn section_bounds() {
 }
 
 #[test]
-fn section_kinds_versions_and_flags() {
+fn unknown_kinds_versions_and_flags_of_sections_are_checked() {
     let renamed = |kind: u32| {
         ForgedArchive::new().change_section_row(SectionKind::META, |row| row.kind = kind.into())
     };
@@ -125,7 +125,7 @@ fn section_kinds_versions_and_flags() {
 /// A second section of a known kind, of any version, would contain unread bytes that could differ
 /// between two files with one digest.
 #[test]
-fn no_known_kind_comes_twice() {
+fn a_second_section_of_a_known_kind_is_refused() {
     for kind in [
         SectionKind::BODIES,
         SectionKind::INDEX,
@@ -189,7 +189,7 @@ fn skipped_sections_are_verified() {
 
 /// The contents of the section are checked besides its digest, by every reader and by `verify`.
 #[test]
-fn code_that_misleads() {
+fn malformed_code_sections_are_refused_by_readers_and_verify() {
     type Change = fn(&mut [u8]);
     let cases: [(Fault, Change); 5] = [
         (Fault::Length, |code| code[0] = 0xff),
@@ -220,7 +220,7 @@ fn code_that_misleads() {
 }
 
 #[test]
-fn section_lengths() {
+fn sections_of_wrong_length_are_refused() {
     for (kind, change) in [(SectionKind::EXTERNALS, 8), (SectionKind::INDEX, 64)] {
         let forged = ForgedArchive::new().change_section_row(kind, |row| row.bytes -= change);
         assert_eq!(open_error(&forged), section(kind, SectionFault::Length));
@@ -245,7 +245,7 @@ fn section_lengths() {
 }
 
 #[test]
-fn shared_blocks() {
+fn malformed_shared_blocks_are_refused() {
     let forged =
         ForgedArchive::new().change_section_row(SectionKind::SHARED, |row| row.digest[0] ^= 1);
     assert_eq!(open_error(&forged), section(SectionKind::SHARED, SectionFault::Digest));
@@ -274,7 +274,7 @@ fn shared_blocks() {
 }
 
 #[test]
-fn record_lengths() {
+fn records_of_wrong_length_are_damage() {
     for bytes in [0, 24, 31, 1 << 20, u32::MAX] {
         let forged = ForgedArchive::new()
             .change_record(b"/style.css", |header, _| header.bytes = bytes.into());
@@ -294,7 +294,7 @@ fn record_lengths() {
 }
 
 #[test]
-fn record_values() {
+fn records_with_invalid_values_are_damage() {
     type Change = fn(&mut RecordHeader, &mut [u8]);
     let cases: [(&[u8], Fault, Change); 9] = [
         (b"/", Fault::Reserved, |header, _| header.flags = 8),
@@ -325,7 +325,7 @@ fn representation(change: impl FnOnce(&mut RepresentationRow)) -> ForgedArchive 
 }
 
 #[test]
-fn representation_values() {
+fn representations_with_invalid_values_are_damage() {
     let fault = |forged: &ForgedArchive| fault_of(forged, b"/style.css");
     for (offset, bytes) in [
         (0, 1),
@@ -374,7 +374,7 @@ fn representation_values() {
 }
 
 #[test]
-fn the_future_is_understood_as_far_as_possible() {
+fn unknown_entry_kinds_and_codings_are_skipped() {
     let forged = ForgedArchive::new().change_record(b"/hook", |header, _| header.kind = 200);
     let layout = forged.layout();
     let described =
@@ -411,7 +411,7 @@ fn a_full_index_ends_the_search() {
 }
 
 #[test]
-fn slots_lead_nowhere() {
+fn slots_outside_the_records_are_damage() {
     let records = |layout: &Layout| {
         let section = layout.sections().iter().find(|section| section.kind == SectionKind::RECORDS);
         let section = section.expect("required");
@@ -438,7 +438,7 @@ fn slots_lead_nowhere() {
 /// A slot leads to another entry's record: the path in the record differs, and the result is "no
 /// such entry".
 #[test]
-fn a_slot_that_leads_to_another_entry_gives_no_response() {
+fn a_slot_of_another_entry_gives_no_response() {
     let bytes = site();
     let layout = Layout::open(&bytes).expect("sound");
     let archive = layout.view(&bytes);
@@ -459,7 +459,7 @@ fn a_slot_that_leads_to_another_entry_gives_no_response() {
 
 /// Slots cost 8 bytes, the record to which they lead thousands: not all of them are followed.
 #[test]
-fn many_ways_to_one_record_are_no_work_without_end() {
+fn verify_takes_limited_work_when_slots_share_a_record() {
     let bytes = site();
     let layout = Layout::open(&bytes).expect("sound");
     let mut scratch = Scratch::new();
@@ -476,7 +476,7 @@ fn many_ways_to_one_record_are_no_work_without_end() {
 }
 
 #[test]
-fn digests_that_cannot_be() {
+fn invalid_digest_rows_are_damage() {
     let rows = |change: &dyn Fn(&mut [DigestRow])| {
         let forged = ForgedArchive::new().change_section(SectionKind::DIGESTS, |digests| {
             change(<[DigestRow]>::mut_from_bytes(digests).expect("rows"));
@@ -504,7 +504,7 @@ fn digests_that_cannot_be() {
 
 /// The digest of the bodies is reserved.
 #[test]
-fn the_bodies_have_no_digest_as_a_whole() {
+fn a_digest_of_the_bodies_section_is_refused() {
     let forged =
         ForgedArchive::new().change_section_row(SectionKind::BODIES, |row| row.digest[31] = 1);
     let report = verify(&forged.bytes, &mut |_, _| {}).expect("opens");
@@ -515,7 +515,7 @@ fn the_bodies_have_no_digest_as_a_whole() {
 proptest! {
     /// Any bytes in any record with a correct checksum, and any slots, give a result or an error.
     #[test]
-    fn no_record_and_no_index_can_make_it_panic(
+    fn no_record_and_no_index_panics(
         change in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..9),
         slots in proptest::collection::vec(any::<u64>(), 0..3),
     ) {
@@ -549,7 +549,7 @@ proptest! {
 
     /// Any bytes after a correct magic.
     #[test]
-    fn no_bytes_can_make_it_panic(tail in proptest::collection::vec(any::<u8>(), 0..9000)) {
+    fn no_bytes_panic_when_opened(tail in proptest::collection::vec(any::<u8>(), 0..9000)) {
         let bytes = [&b"\x89PINION\n"[..], &tail].concat();
         prop_assert!(Layout::open(&bytes).is_err());
     }

@@ -28,7 +28,7 @@ fn refused(change: impl FnOnce(&mut RuleHeader, &mut [u8])) -> (ArchivePart, Fau
 }
 
 #[test]
-fn rules_are_read_as_they_were_written() {
+fn rules_round_trip() {
     let bytes = site();
     let layout = Layout::open(&bytes).expect("sound");
     let archive = layout.view(&bytes);
@@ -51,7 +51,7 @@ fn rules_are_read_as_they_were_written() {
 }
 
 #[test]
-fn rules_that_cannot_be() {
+fn invalid_rules_are_damage() {
     let rule = |fault| (ArchivePart::Rule, fault);
     for status in [0, 100, 201, 204, 300, 304, 600, u16::MAX] {
         let found = refused(|header, _| header.status = status.into());
@@ -85,7 +85,7 @@ fn rules_that_cannot_be() {
 }
 
 #[test]
-fn a_section_of_rules_is_whole_or_refused() {
+fn an_incomplete_section_of_rules_is_refused() {
     let kind = SectionKind::RULES;
     let forged = ForgedArchive::new().change_section_row(kind, |row| row.digest[0] ^= 1);
     let fault = SectionFault::Digest;
@@ -101,7 +101,7 @@ fn a_section_of_rules_is_whole_or_refused() {
 }
 
 #[test]
-fn there_are_only_so_many_rules() {
+fn the_number_of_rules_is_limited() {
     let mut w = writer();
     let target = [TargetPart::Literal(b"/x")];
     let rule = NewRule { target: &target, ..NewRule::EMPTY };
@@ -133,7 +133,7 @@ fn faults(bytes: &[u8]) -> Vec<(ArchivePart, Fault)> {
 }
 
 #[test]
-fn flags_and_the_entries_that_they_announce_go_together() {
+fn flags_without_their_entries_are_damage_and_vice_versa() {
     let record = |fault| (ArchivePart::Record, fault);
     let forged = ForgedArchive::new().change_record(b"/index.html", |header, _| header.flags = 4);
     assert_eq!(faults(&forged.bytes), [record(Fault::Variant)]);
@@ -154,7 +154,7 @@ fn flags_and_the_entries_that_they_announce_go_together() {
 }
 
 #[test]
-fn fallbacks_and_variants_have_their_keys() {
+fn fallbacks_and_variants_need_valid_keys() {
     let mut w = writer();
     let html = add_shared_block(&mut w, "text/html");
     let page = body(&mut w, b"page");

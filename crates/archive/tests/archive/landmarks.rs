@@ -25,7 +25,7 @@ fn offsets(bodies: &[(Digest, u64)]) -> Vec<u64> {
 }
 
 #[test]
-fn a_change_moves_what_is_behind_it_by_whole_blocks_from_a_landmark_on() {
+fn bodies_after_a_landmark_move_by_whole_blocks() {
     let before = bodies();
     let unchanged = offsets(&before);
     let total: u64 = before.iter().map(|(_, bytes)| bytes).sum();
@@ -47,7 +47,7 @@ fn a_change_moves_what_is_behind_it_by_whole_blocks_from_a_landmark_on() {
 }
 
 #[test]
-fn landmarks_cost_little_room() {
+fn landmarks_cost_little_space() {
     let bodies = bodies();
     let end = offsets(&bodies).last().unwrap() + bodies.last().unwrap().1;
     let total: u64 = bodies.iter().map(|(_, bytes)| bytes).sum();

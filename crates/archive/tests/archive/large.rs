@@ -38,7 +38,7 @@ impl Seek for SparseBuffer {
 }
 
 #[test]
-fn bodies_records_and_index_beyond_4_gib() {
+fn bodies_records_and_index_beyond_4_gib_are_found() {
     const LARGE: u64 = (4 << 30) + 12_345;
     const CHUNK: u64 = 1 << 20;
     let digest = {

@@ -29,7 +29,7 @@ fn path() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_set_of_entries(
+    fn any_set_of_entries_round_trips(
         pages in proptest::collection::btree_map(
             path(),
             (proptest::collection::vec(any::<u8>(), 0..300), any::<bool>(), any::<i64>()),
@@ -80,7 +80,7 @@ proptest! {
 }
 
 #[test]
-fn every_kind_of_entry_comes_back() {
+fn every_kind_of_entry_round_trips() {
     let bytes = site();
     let layout = Layout::open(&bytes).expect("sound");
     let archive = layout.view(&bytes);
@@ -110,7 +110,7 @@ fn every_kind_of_entry_comes_back() {
 }
 
 #[test]
-fn the_nearest_not_found_page_answers() {
+fn the_nearest_not_found_page_is_found() {
     let bytes = site();
     let layout = Layout::open(&bytes).expect("sound");
     let archive = layout.view(&bytes);
@@ -185,7 +185,7 @@ fn large_bodies_begin_on_a_page() {
 }
 
 #[test]
-fn a_streamed_body_is_the_announced_one_or_none() {
+fn a_streamed_body_must_match_its_announced_digest() {
     let content = vec![5; 300_000];
     let digest = Digest::of(&content);
     let mut w = writer();
@@ -220,7 +220,7 @@ impl io::Read for Broken {
 }
 
 #[test]
-fn the_writer_refuses_what_the_reader_would() {
+fn the_writer_refuses_entries_that_the_reader_refuses() {
     let mut w = writer();
     let block = add_shared_block(&mut w, "text/plain");
     let stored = body(&mut w, b"x");
@@ -324,7 +324,7 @@ fn fields_of_the_server_and_broken_lines_are_refused() {
 }
 
 #[test]
-fn build_facts_are_lines() {
+fn build_facts_that_are_not_lines_are_refused() {
     for (key, value) in [("", "a"), ("a=b", "c"), ("a", "b\nc"), ("a\n", "b")] {
         let error = writer().finish(&[(key, value)]).map(|(summary, _)| summary);
         assert!(matches!(error, Err(WriteError::Meta(_))), "{key:?} {value:?}");
@@ -356,7 +356,7 @@ fn opening_reads_no_records_and_no_bodies() {
 
 /// Code is read as it was written, and a look-up of content does not find it.
 #[test]
-fn code_is_no_content() {
+fn code_is_not_found_as_content() {
     let bytes = site_with_code_and_field_rules();
     assert!(is_sound(&bytes));
     let layout = Layout::open(&bytes).expect("sound");
@@ -376,7 +376,7 @@ fn code_is_no_content() {
 
 /// A path that is marked as one of an earlier release is an entry, or the archive is invalid.
 #[test]
-fn what_is_of_earlier_releases_is_an_entry() {
+fn paths_of_earlier_releases_must_be_entries() {
     for (named, sound) in [("/a", true), ("/b", false)] {
         let mut w = writer();
         let block = add_shared_block(&mut w, "text/plain");

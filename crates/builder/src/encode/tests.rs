@@ -53,7 +53,7 @@ fn text(bytes: usize, seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn every_level_of_every_coding_comes_back() {
+fn every_level_of_every_coding_round_trips() {
     for method in Method::ALL {
         // Zopfli takes a hundred times as long as the others.
         let content = text(if method == Method::Zopfli { 1000 } else { 20_000 }, 1);
@@ -67,7 +67,7 @@ fn every_level_of_every_coding_comes_back() {
 }
 
 #[test]
-fn what_gains_too_little_is_not_kept() {
+fn codings_that_save_too_little_are_not_kept() {
     let noise: Vec<u8> =
         (0..4096u32).flat_map(|n| n.wrapping_mul(0x9e37_79b1).to_le_bytes()).collect();
     let mut encoders = fresh("gzip,br,zstd");
@@ -79,7 +79,7 @@ fn what_gains_too_little_is_not_kept() {
 
 /// stored + 64 ≤ 0.95 × identity, at its edge.
 #[test]
-fn the_edge_of_keeping() {
+fn the_largest_kept_size_is_exact_at_its_limit() {
     assert_eq!(largest_kept(0), None);
     assert_eq!(largest_kept(67), None);
     assert_eq!(largest_kept(68), None);
@@ -126,7 +126,7 @@ fn brotli_with_hint(level: u8, content: &[u8], size_hint: usize) -> Option<Vec<u
 
 /// The encoder has one kind of table below 1 MiB of content and one from there on.
 #[test]
-fn tables_of_all_lengths_are_only_memory() {
+fn reused_brotli_tables_do_not_change_the_output() {
     for level in [5, 7, 9] {
         let mut encoders = fresh(&format!("br:{level}"));
         for bytes in [3_000, 1_100_000, 4_000, 4_300_000, 1_000_000, 4_200_000, 1_200_000, 3_000] {
@@ -140,7 +140,7 @@ fn tables_of_all_lengths_are_only_memory() {
 
 /// Level 6 is libdeflate's 6 or 7, the other levels are themselves.
 #[test]
-fn content_of_middle_length_is_searched_harder() {
+fn gzip_level_6_searches_medium_content_at_level_7() {
     let alone = |level: i32, content: &[u8]| {
         let mut compressor = Compressor::new(CompressionLvl::new(level).unwrap());
         let mut out = vec![0; compressor.gzip_compress_bound(content.len())];
@@ -184,7 +184,7 @@ fn index(bytes: usize) -> Vec<u8> {
 
 /// Told its true length, the encoder would be worse by 3 % here.
 #[test]
-fn large_content_is_searched_by_longer_hashes() {
+fn brotli_searches_large_content_with_longer_hashes() {
     let bytes = 1 << 20;
     let content = index(bytes);
     for level in 5..=8 {
@@ -204,7 +204,7 @@ fn large_content_is_searched_by_longer_hashes() {
 /// The bytes of each edition of each method, so that a new version of an encoder cannot pass
 /// unnoticed: if this fails, give the method another edition, and note its digest here.
 #[test]
-fn editions_stand_for_their_bytes() {
+fn encoder_output_changes_only_with_the_edition() {
     // Compressed: beside text, what no encoder finds anything in.
     let noise = text(3000, 7).iter().map(|byte| byte.wrapping_mul(197)).rev().collect();
     let contents = [text(300, 1), text(50_000, 2), index(120_000), noise, index(1_300_000)];
@@ -241,7 +241,7 @@ proptest! {
     /// What an encoder did before has no influence, whatever mix of lengths comes: kept memory is
     /// memory, not history. And everything comes back.
     #[test]
-    fn history_does_not_matter(
+    fn earlier_content_does_not_change_the_output(
         level in 3u8..=9,
         contents in prop::collection::vec((0usize..70_000, 0u64..4), 1..8),
     ) {
@@ -267,7 +267,7 @@ proptest! {
 /// Reports of progress change nothing of the result. The reported pieces add up to the content but
 /// for the last piece.
 #[test]
-fn content_in_pieces_is_encoded_as_if_it_were_one() {
+fn brotli_in_pieces_equals_brotli_at_once() {
     const PIECE: usize = BROTLI_PIECE_BYTES;
     for level in [0, 1, 2, 4, 5, 9, 10] {
         let sizes = [PIECE + 1, PIECE, PIECE - 1, 2 * PIECE, 2 * PIECE + 300_000];
@@ -289,7 +289,7 @@ fn content_in_pieces_is_encoded_as_if_it_were_one() {
 /// Content in pieces is hardly longer than in one, whether or not it fits into a window, and an
 /// encoder whose output had no room for its content is as good as a new one.
 #[test]
-fn zstd_tells_of_its_pieces() {
+fn zstd_reports_its_pieces() {
     const PIECE: usize = ZSTD_PIECE_BYTES;
     let content = index(3 * PIECE + 100);
     for (level, bytes) in [(1, content.len()), (3, content.len()), (9, PIECE + 1), (3, PIECE)] {
@@ -319,7 +319,7 @@ fn noise(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn zopfli_tells_of_its_pieces() {
+fn zopfli_reports_its_pieces() {
     let choice = CodingLevel { method: Method::Zopfli, level: 1 };
     // Sixty-four letters in random order have few matches; those zopfli would search at length.
     let mut state = 3_u64;

@@ -61,7 +61,7 @@ pub enum RefusalReason {
 
 impl fmt::Display for ExtractRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.reason {
+        let problem = match self.reason {
             RefusalReason::NoName => "not a path that a file can have",
             RefusalReason::FolderContent => {
                 "content at the path of a folder, which no index file gives"
@@ -73,10 +73,10 @@ impl fmt::Display for ExtractRefusal {
             RefusalReason::Special => "a build uses files with this name as pages for errors",
             RefusalReason::External => "its content is in a file outside of the archive",
             RefusalReason::Kind => "neither content nor a redirect",
-            RefusalReason::Line(what) => what,
+            RefusalReason::Line(problem) => problem,
             RefusalReason::TooManyLines => "more lines than the limit of a rules file",
         };
-        write!(f, "{}: {what}", self.path)
+        write!(f, "{}: {problem}", self.path)
     }
 }
 
@@ -435,7 +435,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_no_file_has() {
+    fn paths_that_cannot_be_files_are_refused() {
         for (path, reason) in [
             (&b"/a"[..], None),
             (b"/a/b.html", None),

@@ -52,7 +52,7 @@ pub enum DifferenceReason {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.reason {
+        let difference = match self.reason {
             DifferenceReason::Fields => "with other fields",
             DifferenceReason::Codings => "in other codings",
             DifferenceReason::Status => "with status 200",
@@ -61,7 +61,7 @@ impl fmt::Display for Difference {
             DifferenceReason::BothForms => "if it redirects, with and without a slash at its end",
         };
         let below = if self.below { "*" } else { "" };
-        write!(f, "a build answers {}{below} {what}", self.path)
+        write!(f, "a build answers {}{below} {difference}", self.path)
     }
 }
 

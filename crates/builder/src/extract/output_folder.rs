@@ -60,7 +60,7 @@ impl OutputFolder {
     /// [`ExtractError::Occupied`] for anything but an empty folder, unless `force` is given and it
     /// is a folder; [`ExtractError::Output`].
     pub(super) fn create(out: &Path, force: bool) -> Result<OutputFolder, ExtractError> {
-        let occupied = |what| ExtractError::Occupied { path: out.to_owned(), what };
+        let occupied = |obstacle| ExtractError::Occupied { path: out.to_owned(), obstacle };
         let cannot = |error| ExtractError::Output { path: out.to_owned(), error };
         let exists = match fs::metadata(out) {
             Ok(metadata) if !metadata.is_dir() => return Err(occupied("not a folder")),

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_one_path() {
+    fn redirect_entries_become_lines() {
         let redirect = |path, target| entry(EntryKind::Redirect, 301, path, target);
         let entries = [
             redirect(b"/old", b"/new"),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_with_all_they_can_have() {
+    fn rules_with_all_parts_become_lines() {
         let (literal, capture) = (TargetPart::Literal, TargetPart::Capture);
         fn rule<'a>(path: &'a [PathPart<'a>], target: &'a [TargetPart<'a>]) -> NewRule<'a> {
             NewRule { path, target, keeps_query: true, ..NewRule::EMPTY }
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_of_texts_and_placeholders() {
+    fn mixed_segments_become_placeholders_or_are_refused() {
         use SegmentPart::{Capture, Literal, Star};
         let target = [TargetPart::Literal(b"/x/"), TargetPart::Capture(0)];
         for (parts, expected) in [

@@ -29,7 +29,7 @@ fn none_of(names: &[&str]) {
 }
 
 #[test]
-fn one_name_is_no_evidence() {
+fn a_single_name_is_not_a_fingerprint() {
     for name in [
         "app.3f2a9c1b.js",
         "index-Bq3xK9zQ.css",
@@ -50,7 +50,7 @@ fn one_name_is_no_evidence() {
 }
 
 #[test]
-fn a_long_hash_is_evidence_alone() {
+fn a_single_name_with_a_long_hash_is_a_fingerprint() {
     for name in [
         "main.min.0f3c5a7b9d1e2f4060718293a4b5c6d7e8f90123456789abcdef0123456789ab.css",
         "app-0123456789abcdef.js",
@@ -75,7 +75,7 @@ fn a_long_hash_is_evidence_alone() {
 
 /// Names that people give, of the same length and in the same position.
 #[test]
-fn folders_of_names_that_people_give() {
+fn names_given_by_people_are_not_fingerprints() {
     none_of(&[
         "hero-iPhone15Pro.png",
         "team-John2023.jpg",
@@ -106,7 +106,7 @@ fn folders_of_names_that_people_give() {
 /// Names that are the number of a thing and nothing else: of products, devices, cameras, places,
 /// colours.
 #[test]
-fn folders_of_identifiers() {
+fn identifiers_are_not_fingerprints() {
     none_of(&["B07XJ8C8F5.jpg", "B08N5WRWNW.jpg", "B0BDHWDR12.jpg"]);
     none_of(&["001A2B3C4D5E.png", "AC3FA4B1D2E3.png"]);
     none_of(&["10DE1B80.png", "80861C20.png"]);
@@ -120,7 +120,7 @@ fn folders_of_identifiers() {
 
 /// A file with such a name among those that a tool has written.
 #[test]
-fn a_name_that_a_person_gave_beside_those_of_a_tool() {
+fn names_given_by_people_among_fingerprints_are_not_fingerprints() {
     let tool = [
         "assets/index-BxK3q2_a.js",
         "assets/index-C-x2dF-Q.css",
@@ -134,7 +134,7 @@ fn a_name_that_a_person_gave_beside_those_of_a_tool() {
 }
 
 #[test]
-fn small_folders_of_known_tools() {
+fn small_folders_of_known_tools_have_fingerprints() {
     let cases: &[&[&str]] = &[
         &["assets/index-DiwrgTda.js", "assets/index-D3kqHlXw.css"],
         &["docs/_astro/index.Dx7z1aPq.css"],
@@ -158,7 +158,7 @@ fn small_folders_of_known_tools() {
 /// a name with a hash, with `=` for one that only its content proves, and with `-` for all others.
 /// `cargo xtask fingerprints` renews the lists.
 #[test]
-fn lists_of_public_tools() {
+fn fingerprints_match_the_lists_of_public_tools() {
     let kept = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints");
     let folder = std::env::var_os("PINION_FINGERPRINT_LISTS").map_or_else(kept, PathBuf::from);
     let mut count = 0;
@@ -178,7 +178,7 @@ fn lists_of_public_tools() {
 }
 
 #[test]
-fn a_pattern_needs_no_evidence() {
+fn names_that_match_an_immutable_pattern_are_fingerprints() {
     let globs = Globs::new(&["fonts/*".to_owned(), "*.bin".to_owned()]).expect("patterns");
     let file = |key: &'static str| NamedFile { key: key.as_bytes(), essence: "text/plain" };
     let files = ["/fonts/a.woff2", "/fonts/b/c.woff2", "/d/e.bin", "/index.html"].map(file);
@@ -186,7 +186,7 @@ fn a_pattern_needs_no_evidence() {
 }
 
 #[test]
-fn the_content_proves_a_name() {
+fn a_name_with_the_hash_of_its_content_is_a_fingerprint() {
     let essence = "text/javascript";
     // Of the SHA-256 ba7816bf 8f01cfea …, the SHA-1 a9993e36 …, the SHA-512 ddaf35a1 ….
     for key in [
@@ -222,7 +222,7 @@ fn hash(characters: &'static str) -> impl Strategy<Value = String> {
 
 /// The shares that `classify` states. The hashes are the same in every run.
 #[test]
-fn few_random_hashes_are_words_or_no_evidence() {
+fn few_random_hashes_are_classified_as_words_or_ambiguous() {
     const COUNT: usize = 20_000;
     for (alphabet, characters) in HASHES {
         let (mut runner, hash) = (TestRunner::deterministic(), hash(characters));
@@ -245,7 +245,7 @@ proptest! {
     /// words, unless by chance more than a third of the hashes are no evidence, or two thirds are
     /// letters alone; and what is decided does not depend on the order of the files.
     #[test]
-    fn random_hashes_are_found(
+    fn random_hashes_are_fingerprints(
         (alphabet, hashes) in prop::sample::select(HASHES.to_vec()).prop_flat_map(
             |(alphabet, characters)| (Just(alphabet), prop::collection::vec(hash(characters), 24))
         ),
@@ -272,7 +272,7 @@ proptest! {
 
     /// No folder of words, years and numbers is taken for the output of a tool.
     #[test]
-    fn words_and_numbers_are_not_found(
+    fn words_and_numbers_are_not_fingerprints(
         parts in prop::collection::vec(
             prop::sample::select(vec![
                 "John2023", "Anna2024", "Version1", "iPhone15", "Galaxy24", "20240131",

@@ -85,14 +85,14 @@ pub enum LeftoverReason {
 
 impl fmt::Display for Leftover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.reason {
+        let problem = match self.reason {
             LeftoverReason::NeverMatches => "no request can match it",
             LeftoverReason::Circular => "redirects to itself",
             LeftoverReason::FileOfHost => "a file for one host only, which an archive cannot have",
             LeftoverReason::Target => "its target is neither a path nor a URL",
             LeftoverReason::Shadowed => "another entry of the same path comes first",
         };
-        write!(f, "{}: {what}", self.place)
+        write!(f, "{}: {problem}", self.place)
     }
 }
 

@@ -81,7 +81,7 @@ mod tests {
     use crate::encode::Encoders;
 
     #[test]
-    fn what_was_encoded_comes_back() {
+    fn encoded_contents_are_decoded() {
         for length in [0, 1, 1000, 70_000, 3_000_000] {
             let content: Vec<u8> = b"kawipiko ".iter().copied().cycle().take(length).collect();
             let mut encoders = Encoders::default();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_encoded_is_damaged() {
+    fn contents_that_were_never_encoded_are_damaged() {
         for bytes in
             [&b""[..], b"x", b"\x1f\x8b\x08\0\0\0\0\0\0\0", b"Hello world!\xff\xff\xff\xff"]
         {

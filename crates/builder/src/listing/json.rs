@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shape_of_it() {
+    fn a_json_listing_has_the_expected_format() {
         let file = |key, bytes, modified| ListedFile { key, bytes, modified };
         let files = [
             file(&b"/d/a\"b\n.txt"[..], 12, Some(784_111_777)),
@@ -96,7 +96,7 @@ mod tests {
     proptest! {
         /// Every name is there once, and its address leads to it from the folder's own.
         #[test]
-        fn parses_back_to_what_was_listed(
+        fn a_json_listing_parses_to_the_listed_names(
             files in prop::collection::btree_map(name(), any::<u32>(), 0..12),
             folders in prop::collection::btree_set(name(), 0..6),
         ) {

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_people_sort() {
+    fn names_with_numbers_are_sorted_naturally() {
         let sorted = [
             "1",
             "01",
@@ -69,7 +69,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_an_order(a in "[aAb019]{0,6}", b in "[aAb019]{0,6}", c in "[aAb019]{0,6}") {
+        fn natural_order_is_a_total_order(
+            a in "[aAb019]{0,6}",
+            b in "[aAb019]{0,6}",
+            c in "[aAb019]{0,6}",
+        ) {
             let (a, b, c) = (a.as_bytes(), b.as_bytes(), c.as_bytes());
             prop_assert_eq!(natural(a, b), natural(b, a).reverse());
             prop_assert_eq!(natural(a, b) == Ordering::Equal, a == b);

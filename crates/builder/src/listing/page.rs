@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_leads_up_and_down() {
+    fn a_listing_page_links_to_parents_and_children() {
         let html = html("/a/b/", &[("/a/b/c/x", 1, 0), ("/a/b/d", 2048, 784_111_777)]);
         for part in [
             "<title>Index of /a/b/</title>",
@@ -206,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn the_root_has_nothing_above_it() {
+    fn the_listing_of_the_root_links_to_no_parent() {
         let html = html("/", &[]);
         assert!(!html.contains("../") && !html.contains("<nav"), "{html}");
         assert!(html.contains("<caption>Nothing is here.</caption>"), "{html}");
     }
 
     #[test]
-    fn names_are_text_and_nothing_else() {
+    fn file_names_are_escaped_in_listing_pages() {
         let names = [("/<b>\"&'\u{202e}gpj.exe", 1, 0), ("/<td>/x", 1, 0), ("/a\nb", 1, 0)];
         let html = html("/", &names);
         let row = "<a href=\"%3Cb%3E%22&amp;'%E2%80%AEgpj.exe\">\
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_ends_somewhere() {
+    fn a_listing_page_has_a_limited_number_of_rows() {
         let names: Vec<String> = (0..LISTING_ROWS_MAX + 2).map(|n| format!("/{n:06}")).collect();
         let files: Vec<_> = names.iter().map(|name| (name.as_str(), 1, 0)).collect();
         let html = html("/", &files);

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_style_is_allowed_and_nothing_else() {
+    fn the_policy_allows_the_one_style_and_nothing_else() {
         for (policy, allowing) in [
             ("", ""),
             ("frame-ancestors 'none'", "frame-ancestors 'none'"),

@@ -7,7 +7,7 @@ fn field(key: &str, content: &[u8]) -> String {
 }
 
 #[test]
-fn the_table_can_be_searched_and_its_types_are_types() {
+fn the_type_table_is_sorted_and_its_types_are_valid() {
     assert!(BY_EXTENSION.is_sorted_by(|a, b| a.0 < b.0));
     for (extension, essence) in BY_EXTENSION {
         assert!(!extension.is_empty() && !extension.contains(char::is_uppercase), "{extension}");
@@ -18,7 +18,7 @@ fn the_table_can_be_searched_and_its_types_are_types() {
 
 /// Every type the older servers know by name (and what they lacked).
 #[test]
-fn known_extensions() {
+fn known_extensions_have_their_media_types() {
     for (extensions, essence) in [
         ("html htm", "text/html"),
         ("txt", "text/plain"),
@@ -129,7 +129,7 @@ fn unknown_extensions_are_sniffed() {
 
 /// TypeScript has the extensions of MPEG transport streams, and one with times in front.
 #[test]
-fn typescript_and_transport_streams() {
+fn typescript_and_transport_streams_are_distinguished() {
     let packets = |bytes: usize, offset: usize| {
         let mut stream = vec![0; 3 * bytes];
         (offset..stream.len()).step_by(bytes).for_each(|at| stream[at] = 0x47);
@@ -149,7 +149,7 @@ fn typescript_and_transport_streams() {
 }
 
 #[test]
-fn formats_that_are_read_in_ranges_are_known_by_their_beginning() {
+fn formats_read_in_ranges_are_recognized_by_their_first_bytes() {
     for (content, expected) in [
         (&b"SQLite format 3\0\x10\0"[..], "application/vnd.sqlite3"),
         (b"PMTiles\x03\x7f", "application/vnd.pmtiles"),
@@ -163,7 +163,7 @@ fn formats_that_are_read_in_ranges_are_known_by_their_beginning() {
 
 /// The window for sniffing may end inside a character.
 #[test]
-fn a_character_across_the_end_of_the_window() {
+fn text_cut_inside_a_character_by_the_window_is_utf_8() {
     let content = "ü".repeat(crate::limits::SNIFF_BYTES);
     for shift in ["", "x"] {
         let text = format!("{shift}{content}");

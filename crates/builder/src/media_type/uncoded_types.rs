@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_tried() {
+    fn compressible_types_are_encoded() {
         for essence in [
             "text/html",
             "application/json",
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_tried() {
+    fn compressed_types_are_not_encoded() {
         for essence in [
             "image/png",
             "image/jpeg",

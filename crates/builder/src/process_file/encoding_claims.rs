@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_of_the_list_encodes() {
+    fn the_file_that_is_first_in_the_list_encodes_a_content() {
         let claims = EncodingClaims::default();
         let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
         let list = CodingListId::DEFAULT;

@@ -239,13 +239,13 @@ impl ReportPage {
     }
 
     /// Ends a table that has so many `rows` in all.
-    fn end(&mut self, rows: usize, what: &str, note: &str) -> fmt::Result {
+    fn end(&mut self, rows: usize, noun: &str, note: &str) -> fmt::Result {
         self.0.push_str("</table></div>\n");
         let more = rows.saturating_sub(ROWS);
         if more > 0 || !note.is_empty() {
             self.0.push_str("<p class=dim>");
             if more > 0 {
-                write!(self.0, "And {} more {what}. ", count(more as u64))?;
+                write!(self.0, "And {} more {noun}. ", count(more as u64))?;
             }
             writeln!(self.0, "{note}")?;
         }
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_text_and_nothing_else() {
+    fn file_names_are_escaped_in_reports() {
         let file = super::super::tests::file("/<img src=x onerror=alert(1)>.html", "text/html", 5);
         let report = BuildReport { files: vec![file] };
         let page = page(&report, "a\"<b>", &Summary::default());
@@ -278,7 +278,7 @@ mod tests {
 
     /// Nothing that a page could load: it is read without network, from a disk, under any policy.
     #[test]
-    fn it_needs_nothing_else() {
+    fn a_report_loads_no_other_resource() {
         let report = BuildReport { files: vec![super::super::tests::file("/a", "text/css", 5)] };
         let page = page(&report, "site.pinion", &Summary::default());
         for loading in ["<script", "<link", " src=", "url(", "@import", "http:", "https:"] {

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_loads_is_found() {
+    fn assets_that_a_browser_loads_are_found() {
         let html = r#"<!doctype html><LINK rel="Stylesheet" href="style.css?v=3">
             <link rel=canonical href=/other><link rel="shortcut icon" href="/favicon.svg">
             <script src=../app.js></script><script>"<img src=no.png>"</script>
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leads_out_of_the_site() {
+    fn assets_outside_the_site_are_ignored() {
         assert_eq!(
             of("/a.html", "<img src=../../etc/passwd><img src=''><img src='%zz'>"),
             ["x"; 0]
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_nothing_but_images_is_bounded() {
+    fn the_number_of_assets_of_a_page_is_limited() {
         let html: String = (0..2 * ASSETS_MAX).map(|n| format!("<img src={n}.png>")).collect();
         assert_eq!(of("/a.html", &html).len(), ASSETS_MAX);
     }

@@ -93,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn areas_are_as_the_sizes_and_do_not_overlap(
+        fn areas_are_proportional_and_do_not_overlap(
             sizes in prop::collection::vec(1u64..1 << 40, 1..60),
             width in 1.0f64..2000.0,
             height in 1.0f64..2000.0,
@@ -123,7 +123,7 @@ mod tests {
 
     /// The example of the paper: no part is thinner than 1 : 3.
     #[test]
-    fn parts_are_not_thin() {
+    fn treemap_areas_are_not_thin() {
         let area = TreemapArea { x: 0.0, y: 0.0, width: 6.0, height: 4.0 };
         for part in divide(area, &[6, 6, 4, 3, 2, 2, 1]) {
             let ratio = part.width / part.height;

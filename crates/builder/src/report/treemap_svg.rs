@@ -89,8 +89,8 @@ impl TreemapDrawing {
         let open = area.width >= NAMED_WIDTH && area.height >= NAMED_HEIGHT;
         let class = if open { "d".to_owned() } else { format!("t{}", most(files)) };
         let count = files.len();
-        let what = format!("{count} files");
-        self.rectangle(&class, path, &what, bytes, area);
+        let description = format!("{count} files");
+        self.rectangle(&class, path, &description, bytes, area);
         if !open {
             return;
         }
@@ -118,7 +118,14 @@ impl TreemapDrawing {
         );
     }
 
-    fn rectangle(&mut self, class: &str, path: &[u8], what: &str, bytes: u64, area: TreemapArea) {
+    fn rectangle(
+        &mut self,
+        class: &str,
+        path: &[u8],
+        description: &str,
+        bytes: u64,
+        area: TreemapArea,
+    ) {
         let TreemapArea { x, y, width, height } = area;
         let path = String::from_utf8_lossy(path);
         let _ = write!(
@@ -126,7 +133,7 @@ impl TreemapDrawing {
             "<rect class={class} x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
              height=\"{height:.1}\"><title>{}\n{}, {} ({})</title></rect>",
             escape(&path),
-            escape(what),
+            escape(description),
             size(bytes),
             percent(bytes, self.total),
         );
@@ -170,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_one_and_files_are_single() {
+    fn children_are_grouped_by_folder_and_files_are_single() {
         let keys = ["/a", "/b/c", "/b/d/e", "/b/d/f", "/b0", "/c/x"];
         let files = keys.map(|key| file(key, "text/css", 1));
         let names = |files: &[FileReport], depth| -> Vec<usize> {
@@ -181,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_text_and_nothing_else() {
+    fn file_names_are_escaped_in_the_treemap() {
         let files = [file("/<script>alert(1)</script>/\"x.css", "text/css", 1000)];
         let svg = svg(&files);
         assert!(!svg.contains("<script"), "{svg}");
@@ -189,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drawing_is_bounded_whatever_the_site() {
+    fn the_number_of_treemap_rectangles_is_limited() {
         let many: Vec<_> =
             (0..50_000).map(|n| file(&format!("/{:03}/{n:05}", n / 100), "text/css", 1)).collect();
         assert!(svg(&many).matches("<rect").count() < 30_000);

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_comes_from_the_line_with_its_path_status_and_target() {
+    fn entries_are_traced_to_the_line_with_their_path_and_target() {
         let redirects = "# old\n/a /b\n/a/ /c 302\n/p /x.html 200\n/a key=1 /d\nwrong\n/x/* /b\n";
         let kept = kept(&[("/_redirects", redirects), ("/index.html", "/a /b")]);
         for (path, status, target, line) in [
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_deeper_folders_come_first() {
+    fn rules_of_deeper_folders_take_precedence() {
         let kept = kept(&[("/_redirects", "/d/a /b"), ("/d/_redirects", "\n./a /b")]);
         let said = (EntryKind::Redirect, 301, &b"/b"[..]);
         let line = kept.line_of_entry(b"/d/a", said).expect("a line");

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_replaces_and_the_next_are_joined() {
+    fn the_first_value_replaces_and_further_values_are_joined() {
         let all = "Cache-Control: no-cache\nVary: Accept-Encoding\nX-A: a";
         check("/b\n X-A: b", all);
         check("/*\n x-a: b", "Cache-Control: no-cache\nVary: Accept-Encoding\nx-a: b");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_caches_need_stays() {
+    fn vary_accept_encoding_cannot_be_removed() {
         check(
             "/*\n Vary: Origin\n ! X-A",
             "Cache-Control: no-cache\nVary: Accept-Encoding, Origin",
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn no_member_of_a_list_comes_twice() {
+    fn list_valued_fields_have_no_duplicate_members() {
         check(
             "/*\n Vary: Origin\n Access-Control-Allow-Origin: *\n/a/*\n Vary: Accept-Encoding\n \
              Access-Control-Allow-Origin: *\n/a/b\n Vary: Origin, Accept\n",
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_get_what_covers_them() {
+    fn folders_get_the_fields_of_rules_that_cover_them() {
         let text = "/*\n X-B: 1\n X-C: :splat\n/a/*\n X-D: 1\n/a/b\n X-E: 1";
         let list = with(text, |changes| changes.of_folder(b"/a/"));
         assert!(lines(&list.all()).ends_with("X-A: a\nX-B: 1\nX-D: 1"), "{list:?}");
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_sets_are_one() {
+    fn equal_sets_of_fields_are_shared() {
         let found = parse(Path::new("_headers"), b"/*\n X: y\n/a*\n Z: :splat").expect("rules");
         let mut changes = Changes::new(&found.rules);
         assert_eq!(changes.of_path(b"/b"), changes.of_path(b"/c"));

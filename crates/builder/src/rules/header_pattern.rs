@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pattern_is_about() {
+    fn header_patterns_match_their_paths() {
         for (pattern, yes, no) in [
             ("/", &["/"][..], &["/a", "/a/"][..]),
             ("/a", &["/a", "/a/", "/A"], &["/", "/ab", "/a/b"]),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_filled() {
+    fn placeholders_in_values_are_replaced() {
         for (pattern, path, text, expected) in [
             ("/movies/:title", "/movies/a b", "see \":title\"", "see \"a%20b\""),
             ("/a/*", "/a/b/\r\nc", ":splat", "b/%0D%0Ac"),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_as_a_whole() {
+    fn only_patterns_with_a_trailing_star_cover_folders() {
         for (pattern, folder, expected) in [
             ("/*", "/", true),
             ("/*", "/a/", true),

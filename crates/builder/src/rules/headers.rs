@@ -334,13 +334,13 @@ mod tests {
     }
 
     #[test]
-    fn patterns_of_other_hosts_and_empty_ones_are_left_out() {
+    fn header_rules_of_other_hosts_and_empty_rules_are_skipped() {
         let found = read("https://a.pages.dev/*\n X-Robots-Tag: noindex\n/a\n/b\n X: y").unwrap();
         assert_eq!((found.other_hosts, found.empty, found.rules.len()), (vec![1], vec![3], 1));
     }
 
     #[test]
-    fn a_second_value_is_found_where_paths_are_in_common() {
+    fn second_values_are_found_for_overlapping_paths() {
         let (frame, origin) = ("X-Frame-Options: DENY", "Access-Control-Allow-Origin: *");
         for (text, expected) in [
             (format!("/a\n {frame}\n {frame}"), vec![(1, 1)]),
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn every_error_has_its_place() {
+    fn every_error_in_headers_has_its_line_and_column() {
         for (text, expected) in [
             ("X: y", "_headers:1:1: expected a path before the headers, found \"X: y\"; write"),
             ("/a\n  x", "_headers:2:3: expected a path, Name: value, or ! Name"),
@@ -390,7 +390,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_is_parsed_or_refused_with_a_place(
+        fn any_text_is_parsed_or_refused_with_a_position(
             text in "([/:*.a#!= \n-]|https://|X: y\n){0,60}",
         ) {
             let lines = text.split('\n').count();

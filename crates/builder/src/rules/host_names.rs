@@ -130,7 +130,7 @@ mod tests {
 
     /// Names that are registered, and samples of RFC 3492 §7.1 as labels.
     #[test]
-    fn names_in_ascii() {
+    fn host_names_are_converted_to_ascii() {
         for (name, expected) in [
             ("example.org:8080", Some("example.org:8080")),
             ("bücher.example", Some("xn--bcher-kva.example")),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_of_an_authority() {
+    fn an_authority_yields_its_host_in_ascii() {
         assert_eq!(host_of("BÜCHER.example:80").as_deref(), Some(&b"xn--bcher-kva.example"[..]));
         assert_eq!(host_of("Example.org").as_deref(), Some(&b"example.org"[..]));
         assert_eq!(host_of("u@ü.example"), None);

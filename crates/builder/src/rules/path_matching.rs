@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pattern_is_about() {
+    fn redirect_patterns_match_their_paths() {
         for (from, yes, no) in [
             ("/", &["/"][..], &["/a", "//"][..]),
             ("/a", &["/a", "/a/"], &["/", "/ab", "/a//", "/a/b", "/A"]),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_below_a_host() {
+    fn a_wildcard_host_covers_hosts_below_it() {
         for (wider, host, expected) in [
             (None, Some("a.example"), true),
             (Some("a.example"), None, false),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_covers_what() {
+    fn patterns_cover_narrower_patterns() {
         for (wider, covered, others) in [
             (
                 "/*.:extension",
@@ -339,7 +339,7 @@ mod tests {
 
     /// One that is too long to be compared by its parts still covers single paths.
     #[test]
-    fn a_long_path_covers_single_paths() {
+    fn a_pattern_too_long_to_compare_still_covers_single_paths() {
         let long = "a".repeat(200);
         let wider = parts(&format!("/{long}-:x"));
         assert!(covers_path(&wider, &parts(&format!("/{long}-b"))));
@@ -366,7 +366,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_covered_is_matched(wider in pattern(), from in pattern(), path in path()) {
+        fn a_covering_pattern_matches_every_covered_path(
+            wider in pattern(),
+            from in pattern(),
+            path in path(),
+        ) {
             let (wider, parts) = (parts(&wider), parts(&from));
             if covers_path(&wider, &parts) && matches(&parts, path.as_bytes()) {
                 prop_assert!(matches(&wider, path.as_bytes()));

@@ -97,7 +97,7 @@ impl<'s> RulesCollector<'s> {
 
     /// Takes a file that the options name: it continues the one of its kind at the root.
     pub(super) fn take_named(&mut self, path: &Path, kind: RulesFile) {
-        let file = told_apart(path);
+        let file = marked_as_outside(path);
         if let Err(reason) = check_is_file(path) {
             self.problems.push(FileProblem { path: file, reason });
             return;
@@ -218,7 +218,7 @@ pub(super) fn left_out(error: RuleError) -> Warning {
 
 /// Returns a path that no message shows as if it were below the source: `rules` becomes `./rules`.
 /// The way back is [`path_on_disk`].
-fn told_apart(path: &Path) -> PathBuf {
+fn marked_as_outside(path: &Path) -> PathBuf {
     match path.components().next() {
         Some(Component::Normal(_)) => Path::new(".").join(path),
         _ => path.to_owned(),
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_what_is_told() {
+    fn paths_of_named_rules_files_map_back_to_the_disk() {
         let source = Path::new("site");
         for (named, same) in [
             ("rules", "./rules"),
@@ -277,14 +277,14 @@ mod tests {
             ("../rules", "../rules"),
             ("/etc/rules", "/etc/rules"),
         ] {
-            assert_eq!(path_on_disk(source, &told_apart(Path::new(named))), Path::new(same));
+            assert_eq!(path_on_disk(source, &marked_as_outside(Path::new(named))), Path::new(same));
         }
         assert_eq!(path_on_disk(source, Path::new("b/_redirects")), Path::new("site/b/_redirects"));
     }
 
     /// An editor renames a new file over the old one, which the walk has left out of the site.
     #[test]
-    fn a_file_that_came_after_the_walk_may_be_published_and_is_not_read() {
+    fn a_rules_file_created_after_the_walk_is_an_error() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let mut files = RulesCollector::new(Path::new("site"), "", &[]);
         files.take_named(&path, RulesFile::Redirects);

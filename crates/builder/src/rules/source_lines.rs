@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_know_their_columns() {
+    fn words_have_their_columns() {
         let line = Word { text: "\u{feff}/ä  /b\t#c ", column: 1 };
         let found: Vec<(&str, usize)> =
             words(trimmed(line)).iter().map(|word| (word.text, word.column)).collect();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_quotes_the_line_and_says_what_to_do() {
+    fn an_error_quotes_the_line_and_gives_advice() {
         let line = Word { text: "/ä b\u{7}c /d", column: 3 };
         let at = |column| LineFault::new(column, "x");
         let said = |fault: LineFault| fault.at(Path::new("f"), 2).to_string();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_left_out() {
+    fn empty_lines_and_comments_are_skipped() {
         let text = b"\n  # a\r\n /b \r\n\n#\xff\nc\xff";
         let found: Vec<_> = lines(text).collect();
         assert!(matches!(found[0], (3, Ok(Word { text: "/b", column: 2 }))), "{found:?}");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_a_limit() {
+    fn a_line_longer_than_the_limit_is_refused() {
         let long = vec![b'a'; RULE_LINE_MAX_BYTES + 1];
         assert!(matches!(lines(&long).next(), Some((1, Err(_)))));
         assert!(matches!(lines(&long[1..]).next(), Some((1, Ok(_)))));

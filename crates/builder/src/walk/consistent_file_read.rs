@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_the_size_does_not_tell_is_a_problem() {
+    fn content_of_another_length_than_its_size_is_a_problem() {
         let open = || OpenSource::open(Path::new("/proc/version")).unwrap();
         assert_eq!(open().stamp().bytes, 0);
         assert!(matches!(open().read(), Err(Reason::WrongSize)));
@@ -198,7 +198,7 @@ mod tests {
 
     /// A pipe in the place of a file neither blocks nor is read.
     #[test]
-    fn what_is_no_file_any_more_is_a_change() {
+    fn a_file_replaced_by_a_pipe_or_folder_has_changed() {
         let folder = folder("pipe");
         let pipe = folder.join("pipe");
         let mode = rustix::fs::Mode::RUSR;

@@ -49,7 +49,7 @@ impl Globs {
 
     /// Works like [`Globs::new`], for the patterns of an option: an error names it.
     pub(crate) fn of(option: &'static str, patterns: &[String]) -> Result<Globs, BuildError> {
-        let wrong = |what| BuildError::Glob { option, what };
+        let wrong = |message| BuildError::Glob { option, message };
         let (mut by_name, mut by_path) = (Vec::new(), Vec::new());
         for pattern in patterns {
             let glob = glob_of(pattern).map_err(wrong)?;

@@ -13,7 +13,7 @@ use crate::temporary_folder::Folder;
 const PAGE: &str = "<p>the same words, again and again, the same words</p>\n";
 
 #[test]
-fn codings_are_kept_where_they_pay() {
+fn codings_are_kept_only_where_they_save_bytes() {
     let page = PAGE.repeat(40);
     let folder =
         Folder::with(&[("a.html", page.as_str()), ("short.html", "<p>"), ("a.png", &page)]);
@@ -31,7 +31,7 @@ fn codings_are_kept_where_they_pay() {
 }
 
 #[test]
-fn no_codings_at_all() {
+fn without_codings_only_identity_is_stored() {
     let folder = Folder::with(&[("a.html", &PAGE.repeat(40))]);
     let site = built_with(&folder, &Options { codings: Vec::new(), ..options() }).unwrap();
     assert_eq!(site.page("/a").codings(), [Coding::Identity]);
@@ -40,7 +40,7 @@ fn no_codings_at_all() {
 /// The same bytes are not compressed as a picture, which is first in the list, but they are as a
 /// page.
 #[test]
-fn a_content_is_encoded_for_the_types_that_are_tried() {
+fn equal_content_is_encoded_only_for_compressible_types() {
     let page = PAGE.repeat(40);
     let folder = Folder::with(&[("a.png", page.as_str()), ("b.html", &page), ("c.txt", &page)]);
     let site = built(&folder);
@@ -57,7 +57,7 @@ fn a_content_is_encoded_for_the_types_that_are_tried() {
 
 /// The counts of the summary agree with the archive.
 #[test]
-fn the_summary_counts_what_is_stored() {
+fn the_summary_counts_stored_bodies_and_bytes() {
     let page = PAGE.repeat(40);
     let folder = Folder::with(&[("a.html", page.as_str()), ("b.html", &page), ("c.html", "<p>")]);
     let site = built(&folder);
@@ -95,7 +95,7 @@ fn zopfli_makes_gzip() {
 }
 
 #[test]
-fn some_files_have_codings_of_their_own() {
+fn codings_for_selects_codings_of_single_files() {
     let page = PAGE.repeat(40);
     let folder = Folder::with(&[
         ("a.html", page.as_str()),

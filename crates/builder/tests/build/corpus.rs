@@ -20,11 +20,11 @@ fn replay(target: &str, check: fn(&[u8]) -> bool) {
 }
 
 #[test]
-fn extract() {
+fn the_extract_corpus_keeps_the_law() {
     replay("extract", extract_law::check);
 }
 
 #[test]
-fn import() {
+fn the_import_corpus_keeps_the_law() {
     replay("import", import_law::check);
 }

@@ -30,8 +30,8 @@ fn errors(folder: &Folder) -> Vec<String> {
         Err(BuildError::Code(errors)) => {
             let shown = format!("{}/", folder.path().display());
             let below = |error: &CodeError| {
-                let told = error.to_string();
-                told.strip_prefix(&shown).unwrap_or_else(|| panic!("{told}")).to_owned()
+                let message = error.to_string();
+                message.strip_prefix(&shown).unwrap_or_else(|| panic!("{message}")).to_owned()
             };
             errors.iter().map(below).collect()
         }
@@ -53,7 +53,7 @@ fn comes_back(folder: &Folder) {
 }
 
 #[test]
-fn code_is_kept_and_not_published() {
+fn code_is_archived_and_not_published() {
     let folder = Folder::with(&[
         (".hidden.lua", "secret"),
         ("about.dyn.html", "<p>#[[1]]"),
@@ -80,15 +80,15 @@ fn code_is_kept_and_not_published() {
         let text = stored.escape_ascii().to_string();
         assert!(!["secret", "lib", "lua", ".dyn."].iter().any(|hidden| text.contains(hidden)));
     }
-    let told = ["about.dyn.html", "lib/db.lua", "lib/keys.priv.txt", "main.lua"];
-    assert_eq!(paths(&site.summary.code), told);
+    let code = ["about.dyn.html", "lib/db.lua", "lib/keys.priv.txt", "main.lua"];
+    assert_eq!(paths(&site.summary.code), code);
     assert_eq!(paths(&site.summary.special), [".hidden.lua", "lib/old.lua.bak"]);
     assert_eq!(paths(&site.summary.skipped), ["i.parts"]);
     comes_back(&folder);
 }
 
 #[test]
-fn a_folder_for_the_content() {
+fn public_html_is_the_published_content() {
     let folder = Folder::with(&[
         ("README.md", "not published"),
         ("lib/db.lua", "return 1"),
@@ -113,7 +113,7 @@ fn a_folder_for_the_content() {
 }
 
 #[test]
-fn empty_content_and_nested_folders_come_back() {
+fn empty_content_and_nested_folders_round_trip() {
     let folder = Folder::with(&[("main.lua", "-- main")]);
     comes_back(&folder);
     folder.folder("public_html");
@@ -124,7 +124,7 @@ fn empty_content_and_nested_folders_come_back() {
 }
 
 #[test]
-fn without_code_all_names_are_plain() {
+fn without_code_names_have_no_special_meaning() {
     let folder = Folder::with(&[
         ("i.d/a", "a"),
         ("post.html", "b"),
@@ -142,7 +142,7 @@ fn without_code_all_names_are_plain() {
 }
 
 #[test]
-fn what_pages_include_is_kept_too() {
+fn files_that_pages_include_are_archived_as_code() {
     let folder = Folder::with(&[
         ("a.dyn.html", "<?include parts/foot.html ?><?include parts/nav.priv.html ?>"),
         ("parts/foot.html", "<?include more.txt ?>"),
@@ -172,11 +172,11 @@ fn mistakes_in_pages_are_errors() {
         ("c.dyn.html", "<?include parts/c.html ?>"),
         ("parts/c.html", "\n\n<?lu ) ?>"),
     ]);
-    let told = errors(&folder);
+    let errors = errors(&folder);
     let expected = ["a.dyn.html:2: ", "b.dyn.html:1: ", "parts/c.html:3: "];
-    assert_eq!(told.len(), 3, "{told:?}");
-    for (told, expected) in told.iter().zip(expected) {
-        assert!(told.starts_with(expected), "{told}");
+    assert_eq!(errors.len(), 3, "{errors:?}");
+    for (error, expected) in errors.iter().zip(expected) {
+        assert!(error.starts_with(expected), "{error}");
     }
     let examined = examine(folder.path(), &options());
     assert!(matches!(examined, Err(BuildError::Code(_))));
@@ -193,16 +193,16 @@ fn code_that_cannot_be_read_is_an_error() {
     let large = vec![b' '; 8 * 1024 * 1024 + 1];
     folder.file("large.lua", &large);
     folder.pipe("pipe.lua");
-    let told = errors(&folder);
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[0].starts_with("large.lua: larger than 8388608 bytes"), "{told:?}");
-    assert_eq!(told[1], "lib.lua: cannot be read: No such file or directory");
-    assert!(told[2].starts_with("pipe.lua: "), "{told:?}");
+    let errors = errors(&folder);
+    assert_eq!(errors.len(), 3, "{errors:?}");
+    assert!(errors[0].starts_with("large.lua: larger than 8388608 bytes"), "{errors:?}");
+    assert_eq!(errors[1], "lib.lua: cannot be read: No such file or directory");
+    assert!(errors[2].starts_with("pipe.lua: "), "{errors:?}");
 }
 
 /// In a site of 80s, no file below a folder `static/` is code, at any depth.
 #[test]
-fn pages_below_static_are_files_of_a_site_of_80s() {
+fn pages_below_static_are_plain_files_in_a_site_of_80s() {
     let files = [
         ("a/static/b/x.dyn.html", "<p>as it is</p>"),
         ("about.dyn.html", "<p>#[[1]]"),
@@ -244,7 +244,7 @@ fn pages_below_static_are_files_of_a_site_of_80s() {
 }
 
 #[test]
-fn a_link_as_code() {
+fn a_symbolic_link_to_a_script_is_code() {
     let folder = Folder::with(&[("a/script", "-- linked")]);
     folder.link("main.lua", "a/script");
     let expected = [("/main.lua".to_owned(), "-- linked".to_owned())];
@@ -254,7 +254,7 @@ fn a_link_as_code() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn any_dynamic_site_comes_back(
+    fn any_dynamic_site_round_trips(
         files in prop::collection::btree_map(
             "((public_html|a|i\\.b)/){0,2}\\
              (x\\.dyn\\.html|main\\.lua|y\\.priv\\.css|z\\.(txt|lua\\.gz))",

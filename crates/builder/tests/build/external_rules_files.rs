@@ -19,7 +19,7 @@ fn pages() -> Folder {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn as_if_they_were_written_there(
+    fn external_rules_equal_rules_in_the_folder(
         rules in prop::collection::vec("/(old|b|c/:x|c/\\*) /(new|a)( (302|200|404))?", 0..6),
         fields in prop::collection::vec("/(\\*|a|b/\\*)\n (X-A: 1|! Vary|Content-Type: a/b)", 0..6),
         cuts in (0..6_usize, 0..6_usize, 0..6_usize),
@@ -54,7 +54,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_wrong_in_them_has_its_own_place() {
+fn errors_in_external_rules_name_their_file_and_line() {
     let beside = Folder::with(&[("r", "/a /b\n/c d\n"), ("f", "/*\n  X-A: 1\n X-B\n")]);
     let wrong = built_with(&pages(), &with(&beside, &["r"], &["f"]));
     let Err(BuildError::Rules(errors)) = wrong else { panic!("{:?}", wrong.map(|_| ())) };
@@ -64,7 +64,7 @@ fn what_is_wrong_in_them_has_its_own_place() {
 
 /// The name of a file outside could be equal to that of a file below the folder.
 #[test]
-fn a_relative_path_is_told_as_one() {
+fn an_external_relative_path_is_reported_with_a_dot() {
     let options = Options { rules: vec!["no-such-rules".into()], ..options() };
     let error = built_with(&pages(), &options).map(|_| ()).unwrap_err();
     let BuildError::UnreadRules(problems) = error else { panic!("{error}") };
@@ -72,7 +72,7 @@ fn a_relative_path_is_told_as_one() {
 }
 
 #[test]
-fn no_file_counts_twice() {
+fn a_rules_file_named_twice_is_an_error() {
     let beside = Folder::with(&[("r", "/x /y\n")]);
     let folder = pages();
     folder.file("_redirects", "/x /y\n");
@@ -87,7 +87,7 @@ fn no_file_counts_twice() {
 }
 
 #[test]
-fn one_that_lies_in_the_folder_is_not_published() {
+fn a_named_rules_file_in_the_folder_is_not_published() {
     let folder = pages();
     folder.file("our-rules", "/x /y\n");
     folder.file("b/our-fields", "/*\n X-A: 1\n");
@@ -100,7 +100,7 @@ fn one_that_lies_in_the_folder_is_not_published() {
 }
 
 #[test]
-fn one_that_cannot_be_read_fails_the_build() {
+fn an_unreadable_external_rules_file_fails_the_build() {
     let beside = Folder::new();
     beside.pipe("pipe");
     beside.folder("folder");
@@ -119,7 +119,7 @@ fn one_that_cannot_be_read_fails_the_build() {
 }
 
 #[test]
-fn together_they_are_no_longer_than_one_may_be() {
+fn all_rules_files_together_have_the_length_limit_of_one() {
     let line = format!("# {}\n", "x".repeat(997));
     let half = pinion_builder::limits::RULES_FILE_MAX_BYTES as usize / 2 / line.len();
     let (folder, beside) = (pages(), Folder::new());
@@ -133,19 +133,22 @@ fn together_they_are_no_longer_than_one_may_be() {
 }
 
 #[test]
-fn warnings_name_the_file() {
+fn warnings_name_the_external_rules_file() {
     let beside = Folder::with(&[("f", "/a\nhttps://example.org/*\n  X-A: 1\n"), ("r", "/a /x\n")]);
     let site = built_with(&pages(), &with(&beside, &["r"], &["f"])).unwrap();
-    let told: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
+    let warnings: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
     let of = |name: &str, line: usize| format!("{}:{line}:1: ", beside.join(name).display());
     for start in [of("f", 1), of("f", 2), of("r", 1)] {
-        assert!(told.iter().any(|warning| warning.starts_with(&start)), "{start}: {told:?}");
+        assert!(
+            warnings.iter().any(|warning| warning.starts_with(&start)),
+            "{start}: {warnings:?}"
+        );
     }
 }
 
 /// Wrong lines are left out and reported, and nothing else changes.
 #[test]
-fn lax_rules_leave_out_what_is_wrong() {
+fn lax_rules_skips_invalid_lines() {
     let folder = pages();
     folder.file(
         "_redirects",
@@ -157,7 +160,7 @@ fn lax_rules_leave_out_what_is_wrong() {
     assert_eq!(errors.len(), 5, "{errors:?}");
     let lax = Options { lax_rules: true, ..options() };
     let site = built_with(&folder, &lax).unwrap();
-    let told: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
+    let warnings: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
     let places = [
         "_headers:3:3: skipped by --lax-rules: expected a path, Name: value, or ! Name, found",
         "_headers:4:2: skipped by --lax-rules: expected two hexadecimal digits",
@@ -166,9 +169,9 @@ fn lax_rules_leave_out_what_is_wrong() {
         "_redirects:4:7: skipped by --lax-rules: expected another target",
         "_redirects:5:6: skipped by --lax-rules: expected a path of this site",
     ];
-    assert_eq!(told.len(), places.len(), "{told:?}");
-    for (told, place) in told.iter().zip(places) {
-        assert!(told.starts_with(place), "{told}");
+    assert_eq!(warnings.len(), places.len(), "{warnings:?}");
+    for (warning, place) in warnings.iter().zip(places) {
+        assert!(warning.starts_with(place), "{warning}");
     }
     let right = pages();
     right.file("_redirects", "/old /new\n");
@@ -186,7 +189,7 @@ fn lax_rules_leave_out_what_is_wrong() {
 
 /// Without a rule another one may lead to itself that this one kept from it.
 #[test]
-fn lax_rules_leave_out_loops_until_there_are_none() {
+fn lax_rules_skips_loops_until_none_remains() {
     let folder = Folder::with(&[("a.html", "a")]);
     folder.file("_redirects", "/x/* /x/:splat\n/x/y /x/y\n/z /a\n");
     let lax = Options { lax_rules: true, ..options() };
@@ -198,22 +201,23 @@ fn lax_rules_leave_out_loops_until_there_are_none() {
 /// If another server responds to paths that the site does not have, a rule that responds to every
 /// path would leave nothing for that server.
 #[test]
-fn rewrites_of_everything_are_refused_before_another_server() {
+fn catch_all_rewrites_are_refused_with_a_fallback_server() {
     let rules = "/* /a 200\n/b/* /a 200\n/* /a 404\n/* /x 301\nhttps://a.test/* /a 200\n\
                  /* q=:q /a 200\n/* /a 200!\n";
     let folder = Folder::with(&[("a.html", "a"), ("_redirects", rules)]);
     assert!(built_with(&folder, &options()).is_ok(), "without another server");
     let strict = Options { has_fallback_server: true, ..options() };
     let Err(BuildError::Rules(errors)) = built_with(&folder, &strict) else { panic!("no error") };
-    let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    for (told, line) in told.iter().zip([1, 7]) {
+    let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    for (message, line) in messages.iter().zip([1, 7]) {
         let front = format!("_redirects:{line}:1: expected a rule for some paths");
-        assert!(told.starts_with(&front), "{told}");
+        assert!(message.starts_with(&front), "{message}");
     }
     let lax = Options { lax_rules: true, ..strict };
     let site = built_with(&folder, &lax).expect("a site");
-    let told: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
-    let is_left_out = |told: &&String| told.contains("skipped by --lax-rules: expected a rule for");
-    assert_eq!(told.iter().filter(is_left_out).count(), 2, "{told:?}");
+    let warnings: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
+    let is_left_out =
+        |warning: &&String| warning.contains("skipped by --lax-rules: expected a rule for");
+    assert_eq!(warnings.iter().filter(is_left_out).count(), 2, "{warnings:?}");
 }

@@ -33,7 +33,7 @@ fn comes_back(folder: &Folder) {
 }
 
 #[test]
-fn the_example_comes_back() {
+fn the_example_site_round_trips() {
     let out = Folder::new();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/site");
     let options = options();
@@ -66,7 +66,7 @@ fn copy_all(root: &Path, from: &Path, to: &Folder) {
 const TIMES: [u64; 3] = [0, 1_000_000_000, 1_000_000_001];
 
 #[test]
-fn odd_names_come_back() {
+fn unusual_file_names_round_trip() {
     let folder = Folder::with(&[
         (".well-known/security.txt", "x"),
         ("favicon.svg", "<svg/>"),
@@ -84,7 +84,7 @@ fn odd_names_come_back() {
 }
 
 #[test]
-fn rules_come_back_as_they_were_written() {
+fn rules_round_trip_unchanged() {
     let redirects = "# Old addresses.\n/old/* /a?b=:splat 302\n/b   /a\t# said twice\n";
     let fields = "# For all.\n/*\n  X-A: 1\n/a\n  ! X-A\n  Content-Type: text/x\n";
     let folder = Folder::with(&[
@@ -107,7 +107,7 @@ fn rules_come_back_as_they_were_written() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn any_site_comes_back(
+    fn any_site_round_trips(
         files in prop::collection::btree_map(
             "(a/|b/c/)?(_?index|a|b|404|x\\.1)(\\.(html|htm|txt|json|css|png))",
             ("[xy]{0,3}", 0..3_u64),
@@ -132,7 +132,7 @@ proptest! {
     /// Fallback and error pages are extracted with an equivalent name. So the order in the archive
     /// may change, but the responses are the same.
     #[test]
-    fn any_special_pages_come_back(
+    fn any_fallback_and_error_pages_round_trip(
         files in prop::collection::btree_map(
             "(a/|b/c/)?(index|404|x|_wildcard|_200|_404|_405|_500|200)(\\.(html|htm|txt|json|png))",
             ("[xy]{1,2}", 0..3_u64),
@@ -159,7 +159,7 @@ proptest! {
 
 /// The fallback page may have the content of a `404.html` and be another file.
 #[test]
-fn a_page_for_what_is_missing_that_is_like_another_comes_back() {
+fn fallback_pages_with_equal_content_round_trip() {
     for (name, modified) in [("_404.txt", 1), ("_404.html", 2), ("_404.html", 1)] {
         let day = 1_000_000_000;
         let folder = Folder::with(&[("404.html", "missing"), (name, "missing")]);
@@ -213,7 +213,7 @@ fn pages(keys: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
-fn hostile_paths_stay_inside_and_are_named() {
+fn hostile_paths_are_refused_and_named() {
     let long = [b"/", "n".repeat(256).as_bytes()].concat();
     let deep = b"/n".repeat(2000);
     let cases: &[(&[u8], &str)] = &[
@@ -237,12 +237,12 @@ fn hostile_paths_stay_inside_and_are_named() {
     let Err(ExtractError::Refused(refused)) = extracted(&bytes, &out, false) else {
         panic!("nothing was refused");
     };
-    let told: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = refused.iter().map(ToString::to_string).collect();
     for (key, why) in cases {
         let line = format!("{}: {why}", key.escape_ascii());
-        assert!(told.contains(&line), "{line}: {told:?}");
+        assert!(messages.contains(&line), "{line}: {messages:?}");
     }
-    assert_eq!((told.len(), outer.names()), (cases.len(), Vec::new()));
+    assert_eq!((messages.len(), outer.names()), (cases.len(), Vec::new()));
     let done = extracted(&bytes, &out, true).expect("the others");
     assert_eq!((done.files, done.refused.len()), (2, cases.len()));
     assert_eq!(outer.names(), ["out"]);
@@ -253,14 +253,14 @@ fn hostile_paths_stay_inside_and_are_named() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_kept() {
+fn extraction_never_overwrites_an_existing_name() {
     let bytes = pages(&[b"/a.txt"]);
     let outer = Folder::with(&[("file", "x"), ("full/mine", "x")]);
     outer.folder("empty");
     outer.link("dangling", "nowhere");
-    for (name, what) in [("file", "not a folder"), ("full", "not empty")] {
+    for (name, reason) in [("file", "not a folder"), ("full", "not empty")] {
         let error = extracted(&bytes, &outer.join(name), false).expect_err(name).to_string();
-        assert!(error.contains(what), "{error}");
+        assert!(error.contains(reason), "{error}");
     }
     assert!(extracted(&bytes, &outer.join("dangling"), false).is_err());
     assert!(extracted(&bytes, &outer.join("none/new"), false).is_err());

@@ -50,7 +50,7 @@ fn built(out: &Folder, flags: &[String]) -> Result<Site, BuildError> {
 }
 
 /// Returns the paths with reported differences, as keys of entries.
-fn told(extracted: &Extracted) -> BTreeSet<String> {
+fn reported_paths(extracted: &Extracted) -> BTreeSet<String> {
     let refused = extracted.refused.iter().map(|refusal| refusal.path.clone());
     let of_one = |difference: &&Difference| {
         use DifferenceReason::{BothForms, SlashRedirects};
@@ -95,7 +95,7 @@ fn shown_rule(rule: &Rule<'_>) -> String {
 
 /// Returns the unreported differences between an imported archive and the archive that is built
 /// from its folder, and the reports without a difference, which would hide important ones.
-fn untold(file: &Path) -> Vec<String> {
+fn wrong_reports(file: &Path) -> Vec<String> {
     let site = imported(&fs::read(file).expect("an archive"));
     let out = Folder::new();
     let done = extracted(&site, &out);
@@ -103,8 +103,9 @@ fn untold(file: &Path) -> Vec<String> {
         Ok(again) => again,
         Err(error) => return vec![format!("{}: {error}", file.display())],
     };
-    let is_told = |reason| done.differences.iter().any(|difference| difference.reason == reason);
-    let told = told(&done);
+    let is_reported =
+        |reason| done.differences.iter().any(|difference| difference.reason == reason);
+    let reported = reported_paths(&done);
     let mut wrong = Vec::new();
     let was = rules(&site, &done);
     // A build has a rule after a rule of a host where the import has an entry.
@@ -117,7 +118,7 @@ fn untold(file: &Path) -> Vec<String> {
     let keys: BTreeSet<&String> = site.entries.keys().chain(again.entries.keys()).collect();
     for key in keys.into_iter().filter(|key| !key.starts_with("file:")) {
         let (was, is) = (site.entries.get(key), again.entries.get(key));
-        if was.is_none() && is_other_form(&site, key) && is_told(DifferenceReason::BothForms) {
+        if was.is_none() && is_other_form(&site, key) && is_reported(DifferenceReason::BothForms) {
             continue;
         }
         let same = was.map(without_time) == is.map(without_time);
@@ -127,13 +128,16 @@ fn untold(file: &Path) -> Vec<String> {
         }
         // An additional name disappears together with its file.
         let file = was.and_then(|was| was.target.as_ref());
-        if same && told.contains(key) {
-            wrong.push(format!("{key}, told in vain: {was:?}"));
-        } else if !same && !told.contains(key) && !file.is_some_and(|file| told.contains(file)) {
+        if same && reported.contains(key) {
+            wrong.push(format!("{key}, reported in vain: {was:?}"));
+        } else if !same
+            && !reported.contains(key)
+            && !file.is_some_and(|file| reported.contains(file))
+        {
             wrong.push(format!("{key}\n  was {was:?}\n  is  {is:?}"));
         }
     }
-    if is_told(DifferenceReason::SlashRedirects) == (slash(&site) == slash(&again)) {
+    if is_reported(DifferenceReason::SlashRedirects) == (slash(&site) == slash(&again)) {
         wrong.push(format!("slash redirects: {} {}", slash(&site), slash(&again)));
     }
     wrong.iter().map(|wrong| format!("{}: {wrong}", file.display())).collect()
@@ -147,7 +151,7 @@ fn slash(site: &Site) -> String {
 }
 
 #[test]
-fn what_was_imported_comes_back_or_is_told() {
-    let wrong: Vec<String> = archives().iter().flat_map(|file| untold(file)).collect();
+fn an_imported_site_round_trips_or_differences_are_reported() {
+    let wrong: Vec<String> = archives().iter().flat_map(|file| wrong_reports(file)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

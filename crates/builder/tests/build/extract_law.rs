@@ -79,8 +79,8 @@ fn check_error(error: &ExtractError, root: &Path, forced: bool) {
 /// content of the archive.
 fn check_files(archive: &Archive<'_>, out: &Path, done: &Extracted) {
     let (files, contents) = (files(out), contents(archive));
-    let told = done.files + done.rules_files + done.code;
-    assert_eq!(files.len() as u64, told, "{done:?}");
+    let count = done.files + done.rules_files + done.code;
+    assert_eq!(files.len() as u64, count, "{done:?}");
     let mut bytes = 0;
     for file in &files {
         let content = fs::read(file).expect("a file");

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::archive_reader::built;
-use crate::fields_oracle::{PATTERNS, Rule, text, told};
+use crate::fields_oracle::{PATTERNS, Rule, expected_values, text};
 use crate::temporary_folder::Folder;
 
 const FILES: [&str; 8] =
@@ -18,7 +18,7 @@ fn rules() -> impl Strategy<Value = Vec<Rule>> {
 
 proptest! {
     #[test]
-    fn fields_are_those_of_a_plain_reading(rules in rules()) {
+    fn fields_agree_with_the_oracle(rules in rules()) {
         let folder = Folder::with(&FILES.map(|name| (name, name)));
         let before = built(&folder);
         folder.file("_headers", text(&rules));
@@ -27,7 +27,7 @@ proptest! {
             let path = format!("/{file}");
             let (before, after) = (before.page(&path), after.page(&path));
             for name in NAMES {
-                let expected = told(&rules, &[&path], name, before.field(name));
+                let expected = expected_values(&rules, &[&path], name, before.field(name));
                 prop_assert_eq!(
                     after.field(name), expected.first().map(String::as_str), "{} of {}:\n{}", name,
                     path, text(&rules)

@@ -75,7 +75,7 @@ pub(crate) fn text(rules: &[Rule]) -> String {
 /// Returns the values of the lines of a field in a response that is for all of these paths: the
 /// first one replaces the built-in one, others are joined, and none appears twice. `Vary` keeps its
 /// own.
-pub(crate) fn told(
+pub(crate) fn expected_values(
     rules: &[Rule],
     paths: &[&str],
     name: &str,

@@ -37,7 +37,7 @@ fn imported(cdb: &[u8], options: &Options) -> Result<(Imported, Vec<u8>), Import
 }
 
 #[test]
-fn every_coding_gives_the_same_archive() {
+fn imports_of_every_coding_give_the_same_archive() {
     let (first, expected) = imported(&made("site-identity.cdb"), &options()).expect("imported");
     assert_eq!((first.fallback_pages, first.redirects, first.rules), (3, 5, 6));
     assert_eq!(first.leftovers.len(), 1);
@@ -52,7 +52,7 @@ fn every_coding_gives_the_same_archive() {
 }
 
 #[test]
-fn files_are_what_they_were() {
+fn imported_files_equal_the_original_files() {
     let codings = codings_at("zstd", CodingEffort::Best).expect("a list");
     let options = Options { codings, security_fields: false, ..options() };
     let (imported, bytes) = imported(&made("site-br.cdb"), &options).expect("imported");
@@ -71,7 +71,7 @@ fn files_are_what_they_were() {
 }
 
 #[test]
-fn a_damaged_content_is_named_and_nothing_is_left() {
+fn damaged_content_fails_the_import_and_leaves_no_file() {
     let folder = Folder::new();
     let mut cdb = made("site-gzip.cdb");
     // The first gzip stream is damaged.
@@ -186,7 +186,7 @@ proptest! {
 }
 
 #[test]
-fn a_hostile_archive_is_named() {
+fn errors_in_a_hostile_archive_name_the_record() {
     let hostile = |fields: String, content: &[u8]| {
         let records = [
             (b"schema".to_vec(), b"kawipiko-2022a".to_vec()),
@@ -199,7 +199,7 @@ fn a_hostile_archive_is_named() {
     let gzip = field(CONTENT_ENCODING, "gzip");
     // The four bytes at its end announce 4 GiB of content.
     let bomb = [&b"\x1f\x8b\x08\0\0\0\0\0\0\x03"[..], &[0xff; 20]].concat();
-    for (fields, content, told) in [
+    for (fields, content, message) in [
         (field(STATUS, "abc"), &b""[..], "record m0000001: a field value that is none"),
         (field(STATUS, "99"), b"", "record m0000001: a field value that is none"),
         (field(CONTENT_TYPE, "a\r\nb: c"), b"", "record m0000001: a field value that is none"),
@@ -211,6 +211,6 @@ fn a_hostile_archive_is_named() {
         (field(CONTENT_ENCODING, "br"), b"no brotli", "/a: its br form is damaged"),
     ] {
         let error = hostile(fields, content);
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(message), "{error}");
     }
 }

@@ -33,7 +33,7 @@ fn a_file_too_large_for_memory_is_copied_as_it_is() {
 }
 
 #[test]
-fn large_files_of_a_served_folder_stay_where_they_are() {
+fn large_files_of_a_served_folder_remain_outside_the_archive() {
     let folder = Folder::new();
     let large = vec![b'x'; EXTERNAL_MIN_BYTES as usize + 1];
     folder.file("a.txt", &large);
@@ -58,7 +58,7 @@ fn large_files_of_a_served_folder_stay_where_they_are() {
 
 /// The tag of a file that is not read changes with its state.
 #[test]
-fn tags_of_files_that_stay_outside() {
+fn tags_of_external_files_change_with_their_state() {
     let folder = Folder::new();
     let large = vec![b'x'; EXTERNAL_MIN_BYTES as usize + 1];
     folder.file("a.bin", &large);

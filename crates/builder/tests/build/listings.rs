@@ -33,7 +33,7 @@ fn names(site: &Site, folder: &str) -> Vec<String> {
 }
 
 #[test]
-fn only_what_is_published_is_listed() {
+fn only_published_files_are_listed() {
     let folder = Folder::with(&[
         ("docs/index.html", "index"),
         ("files/b2.txt", "b2"),
@@ -60,7 +60,7 @@ fn only_what_is_published_is_listed() {
 }
 
 #[test]
-fn both_forms_have_the_fields_of_their_folder() {
+fn html_and_json_listings_have_the_fields_of_their_folder() {
     let files: Vec<String> = (0..40).map(|number| format!("a/file-{number}.css")).collect();
     let mut files: Vec<(&str, &str)> = files.iter().map(|file| (file.as_str(), "x")).collect();
     files.push(("_headers", "/a/*\n Content-Type: application/octet-stream\n X-A: b"));
@@ -94,7 +94,7 @@ fn both_forms_have_the_fields_of_their_folder() {
 }
 
 #[test]
-fn a_policy_of_the_site_lets_the_page_have_its_style() {
+fn the_content_security_policy_allows_the_style_of_the_listing() {
     let folder = Folder::with(&[("a/x", "x")]);
     let policy = |site: &Site, key: &str| {
         let fields = site.page(key).forms[0].fields.clone();
@@ -114,14 +114,14 @@ fn a_policy_of_the_site_lets_the_page_have_its_style() {
 }
 
 #[test]
-fn without_tags_no_date_may_hide_that_a_file_is_gone() {
+fn without_etags_listings_have_no_modification_time() {
     let folder = Folder::with(&[("a/x", "x")]);
     let site = built_with(&folder, &Options { etags: false, ..listing() }).unwrap();
     assert_eq!(site.page("/a/").modified, None);
 }
 
 #[test]
-fn rules_see_a_listing_as_they_see_an_index_file() {
+fn rules_treat_a_listing_like_an_index_file() {
     let folder = Folder::with(&[
         ("a/x", ""),
         ("b/x", ""),
@@ -131,15 +131,15 @@ fn rules_see_a_listing_as_they_see_an_index_file() {
     let site = listed(&folder);
     assert_eq!(folders(&site), ["/", "/a/", "/c/"]);
     assert_eq!((site.page("/a/").status, site.page("/b/").status), (200, 301));
-    let told = site.summary.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let warnings = site.summary.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert!(
-        told.iter().any(|warning| warning.starts_with("_redirects:1:1: never applies")),
-        "{told:?}"
+        warnings.iter().any(|warning| warning.starts_with("_redirects:1:1: never applies")),
+        "{warnings:?}"
     );
 }
 
 #[test]
-fn listings_are_made_anew_after_an_extraction() {
+fn listings_are_generated_again_after_an_extraction() {
     let folder = Folder::with(&[("a/b/c.txt", "c"), ("d", "d")]);
     let (site, out) = (listed(&folder), Folder::new());
     let layout = Layout::open(&site.bytes).unwrap();
@@ -163,7 +163,7 @@ fn the_number_of_threads_makes_no_difference() {
 
 /// The listing of the root of a site in JSON.
 #[test]
-fn an_array_as_nginx_makes_it() {
+fn a_json_listing_has_the_format_of_nginx() {
     let folder = Folder::with(&[("sub/x", "x"), ("a b.txt", "four")]);
     folder.modified("a b.txt", 784_111_777);
     folder.modified("sub/x", 784_111_776);

@@ -74,7 +74,7 @@ fn is_none_or(whole: &[u8], out: &Failing) -> bool {
 
 /// The disk is full after any number of bytes: an error, and no archive.
 #[test]
-fn a_full_disk_at_any_byte() {
+fn a_full_disk_at_any_byte_is_an_error_without_an_archive() {
     let folder = site();
     let whole = build(folder.path(), &options(), Cursor::new(Vec::new()), &()).unwrap();
     let (length, whole) = (whole.summary.archive_bytes, whole.out.into_inner());
@@ -96,7 +96,7 @@ fn a_full_disk_at_any_byte() {
 
 /// Call number 0, 1, 2, … of the output fails, until none does.
 #[test]
-fn every_call_of_the_output_fails_once() {
+fn a_failure_of_any_output_call_is_an_error() {
     let folder = site();
     let whole = build(folder.path(), &options(), Cursor::new(Vec::new()), &()).unwrap();
     let whole = whole.out.into_inner();
@@ -114,7 +114,7 @@ fn every_call_of_the_output_fails_once() {
 }
 
 #[test]
-fn a_failed_build_leaves_the_old_archive_and_no_litter() {
+fn a_failed_build_keeps_the_old_archive_and_leaves_no_temporary_file() {
     let (folder, out) = (Folder::with(&[("a.html", "a")]), Folder::with(&[("site.pinion", "")]));
     let old = built(&Folder::with(&[("a.html", "old")])).bytes;
     out.file("site.pinion", &old);
@@ -131,7 +131,7 @@ fn a_failed_build_leaves_the_old_archive_and_no_litter() {
 }
 
 #[test]
-fn outputs_that_cannot_be() {
+fn impossible_output_paths_are_refused() {
     let folder = Folder::with(&[("a.html", "a")]);
     let out = Folder::new();
     out.folder("taken/x");
@@ -152,7 +152,7 @@ fn outputs_that_cannot_be() {
 /// `pinion build . -o site.pinion` again and again results in the same archive, not in one that
 /// grows.
 #[test]
-fn the_last_archive_is_not_part_of_the_next() {
+fn an_archive_in_the_source_folder_is_not_part_of_the_next_build() {
     let folder = Folder::with(&[("a.html", "a")]);
     let path = folder.join("site.pinion");
     build_file(folder.path(), &options(), &path, &()).unwrap();

@@ -23,7 +23,7 @@ fn is_archive(path: &Path) -> bool {
 }
 
 #[test]
-fn what_is_no_file_is_never_replaced() {
+fn pipes_sockets_and_folders_are_never_replaced() {
     let out = Folder::new();
     out.pipe("pipe");
     out.socket("socket");
@@ -53,7 +53,7 @@ fn what_is_no_file_is_never_replaced() {
 }
 
 #[test]
-fn a_file_that_is_no_archive_is_replaced_by_force_alone() {
+fn a_file_that_is_not_an_archive_is_replaced_only_with_force() {
     let out = Folder::new();
     // The first seven bytes of an archive alone are no archive.
     for content in [&b"<!doctype html>"[..], b"x", b"\x89PINION"] {
@@ -87,7 +87,7 @@ fn an_archive_and_an_empty_file_are_replaced() {
 }
 
 #[test]
-fn links_stay_and_their_end_is_replaced() {
+fn symbolic_links_are_kept_and_their_target_is_replaced() {
     let out = Folder::new();
     out.folder("releases");
     // The link is relative to its folder; at first its target does not exist yet.
@@ -104,7 +104,7 @@ fn links_stay_and_their_end_is_replaced() {
 }
 
 #[test]
-fn links_that_lead_nowhere_are_errors_of_the_output() {
+fn dangling_and_circular_output_links_are_errors() {
     let out = Folder::new();
     out.link("circle", "circle");
     out.link("lost", "no/such/site.pinion");
@@ -117,7 +117,7 @@ fn links_that_lead_nowhere_are_errors_of_the_output() {
 }
 
 #[test]
-fn drafts_that_nobody_holds_go_with_the_next_build() {
+fn abandoned_drafts_are_removed_by_the_next_build() {
     let out = Folder::new();
     let path = out.join("site.pinion");
     let left = [
@@ -180,7 +180,7 @@ impl Progress for Another<'_> {
 }
 
 #[test]
-fn a_build_leaves_the_drafts_of_one_that_runs() {
+fn a_build_keeps_the_drafts_of_a_running_build() {
     let (source, out) = (Folder::with(&[("index.html", "of the longer one")]), Folder::new());
     let path = out.join("site.pinion");
     // The longer build reuses an archive that the other one replaces meanwhile.

@@ -20,7 +20,7 @@ fn coded() -> Vec<(Coding, Vec<u8>)> {
 }
 
 #[test]
-fn what_a_rule_says_is_in_a_coding_is_decoded() {
+fn files_with_a_content_encoding_rule_are_decoded() {
     for (coding, stored) in coded() {
         let folder = Folder::new();
         folder.file("Build/game.js.br", &stored);
@@ -44,7 +44,7 @@ fn what_a_rule_says_is_in_a_coding_is_decoded() {
 }
 
 #[test]
-fn compressed_pictures_are_pictures() {
+fn svgz_files_are_decoded_and_served_as_svg() {
     let picture = "<svg xmlns='http://www.w3.org/2000/svg'><path d='M0 0h1v1z'/></svg>".repeat(40);
     let folder = Folder::with(&[("plain.svg", picture.as_str())]);
     let stored = built(&folder).page("/plain.svg").forms[1].stored.clone().unwrap();
@@ -62,7 +62,7 @@ fn compressed_pictures_are_pictures() {
 }
 
 #[test]
-fn what_is_not_in_its_coding_is_sent_as_it_is() {
+fn files_not_in_their_claimed_coding_are_sent_unchanged() {
     let script = SCRIPT.repeat(200);
     let folder = Folder::with(&[("a.js", script.as_str()), ("b.css", "b{}"), ("c.js", "c")]);
     folder.file("_headers", "/*\n Content-Encoding: br\n/b.css\n ! Content-Encoding\n");
@@ -80,7 +80,7 @@ fn what_is_not_in_its_coding_is_sent_as_it_is() {
 
 /// A file with a gigabyte of zeros in a few kilobytes.
 #[test]
-fn what_is_too_large_when_it_is_decoded_is_named() {
+fn a_file_too_large_after_decoding_is_an_error() {
     let folder = Folder::new();
     let zeros = vec![0; 1 << 20];
     folder.file("zeros.txt", &zeros);
@@ -101,7 +101,7 @@ fn what_is_too_large_when_it_is_decoded_is_named() {
 
 /// Large files stay external when a folder is served, but not those that have to be decoded.
 #[test]
-fn what_is_decoded_is_never_outside() {
+fn decoded_files_are_never_external() {
     let noise: Vec<u8> =
         (0..2_000_000_u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
     let folder = Folder::new();
@@ -115,7 +115,7 @@ fn what_is_decoded_is_never_outside() {
 
 /// A rule that is added, changed or removed changes the content of an unchanged file.
 #[test]
-fn rules_change_what_a_known_file_holds() {
+fn changed_encoding_rules_change_the_content_of_an_unchanged_file() {
     let (source, out) = (Folder::new(), Folder::new());
     for (coding, stored) in coded() {
         source.file(format!("a.{}", coding.token()), &stored);

@@ -9,7 +9,7 @@ use crate::previous_assets_law;
 
 /// Replays the corpus of the fuzzer with the stable toolchain.
 #[test]
-fn whatever_an_earlier_archive_holds() {
+fn the_corpus_of_previous_archives_keeps_the_law() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/previous");
     let files: Vec<_> = fs::read_dir(corpus).unwrap().map(|file| file.unwrap().path()).collect();
     assert!(!files.is_empty());
@@ -21,7 +21,7 @@ fn whatever_an_earlier_archive_holds() {
 
 proptest! {
     #[test]
-    fn edits_of_an_earlier_archive(
+    fn edited_previous_archives_keep_the_law(
         first in 0u8..16,
         edits in prop::collection::vec((any::<bool>(), any::<u16>(), any::<u8>()), 0..4),
     ) {

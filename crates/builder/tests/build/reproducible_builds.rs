@@ -22,7 +22,7 @@ fn crowd(folder: &Folder, order: impl Iterator<Item = usize>) {
 }
 
 #[test]
-fn whatever_the_number_of_cores_the_path_and_the_order_on_the_disk() {
+fn threads_path_and_directory_order_do_not_change_the_archive() {
     let (one, two) = (Folder::new(), Folder::new());
     crowd(&one, 0..400);
     crowd(&two, (0..400).rev());
@@ -37,7 +37,7 @@ fn whatever_the_number_of_cores_the_path_and_the_order_on_the_disk() {
 }
 
 #[test]
-fn whatever_the_clock() {
+fn the_clock_does_not_change_the_archive() {
     let folder = Folder::with(&[("a.html", "a"), ("b.html", "b")]);
     folder.modified("b.html", NOW as u64 - 1);
     let at = |now: i64, epoch: Option<i64>| {
@@ -51,7 +51,7 @@ fn whatever_the_clock() {
 }
 
 #[test]
-fn every_input_matters() {
+fn every_input_changes_the_archive() {
     let base = Folder::with(&[("a.html", "a")]);
     let bytes = |folder: &Folder, options: &Options| built_with(folder, options).unwrap().bytes;
     let expected = bytes(&base, &options());
@@ -73,7 +73,7 @@ fn every_input_matters() {
 }
 
 #[test]
-fn a_build_to_a_file_writes_what_a_build_to_memory_does() {
+fn a_build_to_a_file_equals_a_build_to_memory() {
     let (folder, out) = (Folder::with(&[("a.html", "a")]), Folder::new());
     let path = out.join("site.pinion");
     build_file(folder.path(), &options(), &path, &()).unwrap();
@@ -86,7 +86,7 @@ proptest! {
     /// Contents that repeat, in types that are tried and types that are not: for any timing of the
     /// workers, the bytes are those of one worker.
     #[test]
-    fn races_leave_no_trace(
+    fn thread_timing_does_not_change_the_archive(
         files in prop::collection::vec((0usize..6, 0usize..3), 1..120),
         threads in 2usize..6,
     ) {

@@ -9,7 +9,7 @@ use crate::archive_reader::{NOW, built, built_with, options, value};
 use crate::temporary_folder::Folder;
 
 #[test]
-fn aliases_share_the_content_and_name_its_place() {
+fn aliases_share_the_content_and_have_a_content_location() {
     let folder = Folder::with(&[("a b/index.html", "index"), ("a b/ü.html", "page")]);
     let site = built(&folder);
     assert_eq!(
@@ -31,7 +31,7 @@ fn aliases_share_the_content_and_name_its_place() {
 }
 
 #[test]
-fn two_files_for_one_url_never_fail_a_build() {
+fn two_files_for_one_url_are_resolved_without_an_error() {
     let folder = Folder::with(&[
         ("a", "exact"),
         ("a.html", "html"),
@@ -62,7 +62,7 @@ fn two_files_for_one_url_never_fail_a_build() {
 
 /// A file that could not be read does not reserve its URL, so the next file gets it.
 #[test]
-fn what_is_missing_shadows_nothing() {
+fn an_unreadable_file_shadows_no_other_file() {
     let folder = Folder::with(&[("b.txt", "txt")]);
     folder.link("b.html", "nowhere");
     let site = built_with(&folder, &Options { keep_going: true, ..options() }).unwrap();
@@ -71,7 +71,7 @@ fn what_is_missing_shadows_nothing() {
 }
 
 #[test]
-fn not_found_pages_are_pages_too() {
+fn not_found_pages_are_also_ordinary_pages() {
     let folder = Folder::with(&[("404.html", "root"), ("docs/404.html", "docs"), ("200.png", "")]);
     let site = built(&folder);
     assert_eq!(site.summary.not_found_pages, 2);
@@ -90,7 +90,7 @@ fn not_found_pages_are_pages_too() {
 }
 
 #[test]
-fn a_not_found_page_too_deep_is_a_page_only() {
+fn a_not_found_page_too_deep_is_only_an_ordinary_page() {
     let deep = ["d"; 64].join("/");
     let folder = Folder::with(&[(&format!("{deep}/404.html"), "x")]);
     folder.file(format!("{}/404.html", &deep[2..]), "y");
@@ -124,7 +124,7 @@ fn equal_content_under_another_type_or_status_is_another_resource() {
 
 /// A 304 has the fields of RFC 9110 §15.4.5, and no others.
 #[test]
-fn fields_of_a_page() {
+fn a_page_has_security_cache_and_coding_fields() {
     let folder = Folder::with(&[("index.html", &"<p>many words</p>\n".repeat(50))]);
     let site = built(&folder);
     let page = site.page("/index.html");
@@ -151,7 +151,7 @@ fn fields_of_a_page() {
 }
 
 #[test]
-fn fields_the_server_takes_for_its_own_answers() {
+fn generated_responses_and_slash_redirects_have_fields() {
     let folder = Folder::with(&[("a.css", "x")]);
     let bytes = built(&folder).bytes;
     let layout = Layout::open(&bytes).unwrap();
@@ -169,7 +169,7 @@ fn fields_the_server_takes_for_its_own_answers() {
 }
 
 #[test]
-fn fingerprinted_names_are_kept_for_ever() {
+fn fingerprinted_names_are_immutable() {
     let folder = Folder::with(&[("app.3f2a9c1b57a0d79d.js", "x"), ("app.js", "y")]);
     for (cache_control, expected) in
         [(None, "max-age=0, must-revalidate"), (Some("max-age=60"), "max-age=60")]
@@ -183,7 +183,7 @@ fn fingerprinted_names_are_kept_for_ever() {
 }
 
 #[test]
-fn times_of_modification() {
+fn modification_times_are_capped_and_future_ones_dropped() {
     let folder = Folder::with(&[("old.css", "o"), ("now.css", "n"), ("future.css", "f")]);
     folder.modified("old.css", 1_000_000_000);
     folder.modified("now.css", NOW as u64);
@@ -205,7 +205,7 @@ fn times_of_modification() {
 /// Times without information, as Nix, Bazel, zip and a `SOURCE_DATE_EPOCH` of 1 set them, and the
 /// first time that is kept.
 #[test]
-fn times_that_tell_nothing() {
+fn placeholder_modification_times_are_dropped() {
     const FIRST: u64 = 315_619_200;
     let folder = Folder::with(&[("a.css", "a")]);
     for (time, expected) in [
@@ -231,7 +231,7 @@ fn times_that_tell_nothing() {
 }
 
 #[test]
-fn another_icon_answers_for_the_one_that_browsers_ask_for() {
+fn favicon_ico_is_served_from_another_icon() {
     let folder = Folder::with(&[("favicon.svg", "<svg/>"), ("favicon.png", "png")]);
     let site = built(&folder);
     let (icon, svg) = (site.page("/favicon.ico"), site.page("/favicon.svg"));
@@ -248,8 +248,8 @@ fn another_icon_answers_for_the_one_that_browsers_ask_for() {
 
 /// A fallback page is never used if a rule matches all missing paths.
 #[test]
-fn a_fallback_that_no_request_comes_to_is_told() {
-    for (redirects, told) in [
+fn a_fallback_page_that_no_request_reaches_is_warned_about() {
+    for (redirects, covered) in [
         ("/* /index.html 200", "_wildcard.html a/_200.html"),
         ("/a/* /new", "a/_200.html"),
         ("/:x/* /", "a/_200.html"),
@@ -279,7 +279,7 @@ fn a_fallback_that_no_request_comes_to_is_told() {
             Warning::CoveredFallback { page, .. } => page.to_str(),
             _ => None,
         });
-        assert_eq!(pages.collect::<Vec<_>>().join(" "), told, "{redirects}");
+        assert_eq!(pages.collect::<Vec<_>>().join(" "), covered, "{redirects}");
     }
 }
 
@@ -304,7 +304,7 @@ fn a_fingerprint_is_decided_from_the_folder() {
 }
 
 #[test]
-fn files_that_are_said_to_be_immutable() {
+fn the_immutable_option_marks_files() {
     let folder = Folder::with(&[("fonts/a.woff2", "a"), ("b.html", "b"), ("c.css", "c")]);
     let immutable = ["fonts/**", "*.html", "none"].map(str::to_owned).to_vec();
     let site = built_with(&folder, &Options { immutable, ..options() }).unwrap();
@@ -318,7 +318,7 @@ fn files_that_are_said_to_be_immutable() {
 
 /// The SHA-256 of `abc` begins with these digits.
 #[test]
-fn a_name_that_its_content_proves() {
+fn a_name_with_the_hash_of_its_content_is_immutable() {
     let folder = Folder::with(&[("app.ba7816bf.js", "abc"), ("d/app.ba7816bf.js", "abd")]);
     let site = built(&folder);
     assert_eq!(site.summary.fingerprinted.examples, [PathBuf::from("app.ba7816bf.js")]);

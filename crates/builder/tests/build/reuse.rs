@@ -81,7 +81,7 @@ fn an_unchanged_folder_is_not_read_again() {
 }
 
 #[test]
-fn what_changed_is_read_and_nothing_else() {
+fn only_changed_files_are_read_again() {
     let (source, out) = (site(), Folder::new());
     let path = out.join("site.pinion");
     make(&source, &path, &later());
@@ -99,7 +99,7 @@ fn what_changed_is_read_and_nothing_else() {
 
 /// Within two seconds a file can change twice without a trace.
 #[test]
-fn what_changed_just_now_is_read_again() {
+fn files_changed_within_two_seconds_are_read_again() {
     let (source, out) = (site(), Folder::new());
     let path = out.join("site.pinion");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
@@ -114,7 +114,7 @@ fn what_changed_just_now_is_read_again() {
 
 /// With any changed options, the result is that of a build from nothing.
 #[test]
-fn other_options_are_honoured() {
+fn changed_options_give_the_result_of_a_full_build() {
     let (source, out) = (site(), Folder::new());
     let path = out.join("site.pinion");
     let codings =
@@ -139,7 +139,7 @@ fn other_options_are_honoured() {
 
 /// Other archives are reused too, but their data are checked.
 #[test]
-fn other_archives_are_taken_from() {
+fn bodies_of_other_archives_are_reused() {
     let (source, elsewhere, out) = (site(), Folder::new(), Folder::new());
     let old = elsewhere.join("old.pinion");
     make(&source, &old, &later());
@@ -161,7 +161,7 @@ fn other_archives_are_taken_from() {
 }
 
 #[test]
-fn what_is_no_archive_is_warned_about() {
+fn reuse_from_a_file_that_is_not_an_archive_is_warned_about() {
     let (source, out) = (site(), Folder::new());
     out.file("text", "not an archive");
     out.pipe("pipe");
@@ -176,7 +176,7 @@ fn what_is_no_archive_is_warned_about() {
 
 /// Every file of the folder is damaged in turn, or replaced by something else.
 #[test]
-fn damage_costs_time_and_nothing_else() {
+fn damaged_reuse_files_do_not_change_the_result() {
     let (source, out) = (site(), Folder::new());
     let path = out.join("site.pinion");
     let first = make(&source, &path, &later());
@@ -204,7 +204,7 @@ fn damage_costs_time_and_nothing_else() {
 
 /// Replays the corpus of the fuzzer with the stable toolchain.
 #[test]
-fn whatever_was_done_to_them_the_result_is_the_same() {
+fn the_corpus_of_reuse_keeps_the_law() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/reuse");
     let files: Vec<_> = fs::read_dir(corpus).unwrap().map(|file| file.unwrap().path()).collect();
     assert!(!files.is_empty());
@@ -216,7 +216,7 @@ fn whatever_was_done_to_them_the_result_is_the_same() {
 
 /// A new body may fit into the padding between two that do not move.
 #[test]
-fn a_new_file_fits_between_two_that_do_not_move() {
+fn a_new_file_is_stored_between_two_unmoved_files() {
     for between in [1, 28, 4000] {
         let (source, out) = (Folder::new(), Folder::new());
         source.file("a.bin", noise(40));
@@ -236,7 +236,7 @@ proptest! {
     /// Files of all sizes are added, removed and changed among others: the archive is sound, and
     /// equal to that of a build from nothing.
     #[test]
-    fn any_change_gives_what_a_build_from_nothing_gives(
+    fn any_change_gives_the_result_of_a_full_build(
         sizes in prop::collection::vec(size(), 6..9),
         changes in prop::collection::vec((0usize..18, prop::option::weighted(0.8, size())), 1..6),
     ) {
@@ -286,7 +286,7 @@ proptest! {
     /// Whether a name is a fingerprint depends on the other files in the folder: as these are added
     /// and removed, the archive is that of a build from nothing, although no file is read again.
     #[test]
-    fn fingerprints_are_decided_as_by_a_build_from_nothing(
+    fn fingerprints_are_decided_as_in_a_full_build(
         rounds in prop::collection::vec(prop::collection::vec(any::<bool>(), NAMES.len()), 2..5),
         immutable in any::<bool>(),
     ) {
@@ -316,7 +316,7 @@ fn size() -> impl Strategy<Value = usize> {
 
 /// A foreign file with that name is not overwritten.
 #[test]
-fn a_foreign_file_of_that_name_is_not_replaced() {
+fn a_foreign_file_with_the_name_of_the_stat_cache_is_kept() {
     let (source, out) = (Folder::with(&[("a.html", "a")]), Folder::new());
     let path = out.join("site.pinion");
     fs::write(stamps(&out), "my notes").unwrap();
@@ -333,7 +333,7 @@ proptest! {
     /// Bytes of the older archive are changed, or it is cut or extended: the new archive is the
     /// same.
     #[test]
-    fn a_damaged_archive_never_shows(
+    fn a_damaged_previous_archive_does_not_change_the_result(
         places in prop::collection::vec((0.0f64..1.0, 1u8..=255), 1..30),
         cut in prop::option::weighted(0.2, 0.0f64..1.0),
         keeps_stamps in any::<bool>(),

@@ -15,7 +15,7 @@ use crate::archive_reader::{built, built_with, options};
 use crate::temporary_folder::Folder;
 
 #[test]
-fn links_are_followed_also_out_of_the_folder() {
+fn symbolic_links_out_of_the_folder_are_followed() {
     let outside = Folder::with(&[("page.css", "outside"), ("deep/x.css", "deep")]);
     let folder = Folder::with(&[("real/y.css", "inside")]);
     folder.link("file.css", outside.join("page.css"));
@@ -32,7 +32,7 @@ fn links_are_followed_also_out_of_the_folder() {
 }
 
 #[test]
-fn the_source_may_be_a_link_itself() {
+fn the_source_may_be_a_symbolic_link() {
     let folder = Folder::with(&[("site/a.css", "a")]);
     folder.link("current", "site");
     let site = pinion_builder::build(
@@ -45,7 +45,7 @@ fn the_source_may_be_a_link_itself() {
 }
 
 #[test]
-fn a_folder_below_itself_is_entered_once() {
+fn a_folder_linked_below_itself_is_entered_once() {
     let folder = Folder::with(&[("a/b/x.css", "x")]);
     folder.link("a/b/up", "../../a");
     folder.link("a/self", ".");
@@ -58,7 +58,7 @@ fn a_folder_below_itself_is_entered_once() {
 }
 
 #[test]
-fn two_folders_that_lead_to_each_other() {
+fn two_folders_linked_to_each_other_are_entered_once() {
     let folder = Folder::with(&[("a/x.css", "x"), ("b/y.css", "y")]);
     folder.link("a/b", "../b");
     folder.link("b/a", "../a");
@@ -111,8 +111,9 @@ fn paths_through_repeated_links_are_bounded() {
         let error = built_with(&folder, &Options { keep_going, ..options() }).err().unwrap();
         assert!(matches!(error, BuildError::RepeatedFolders(_)), "{error}");
         let error = examine(folder.path(), &options()).unwrap_err();
-        let told = format!("links lead to the same folders by more than {REPEATED_FOLDERS_MAX}");
-        assert!(error.to_string().contains(&told), "{error}");
+        let expected =
+            format!("links lead to the same folders by more than {REPEATED_FOLDERS_MAX}");
+        assert!(error.to_string().contains(&expected), "{error}");
     }
     // A usual number of links is followed.
     let folder = Folder::with(&[("shared/a/b/x.css", "x")]);
@@ -140,7 +141,7 @@ impl Progress for GivesUp {
 
 /// The build is cancelled between folders, and within one that has many names.
 #[test]
-fn a_build_is_given_up_during_its_walk() {
+fn a_build_can_be_cancelled_during_its_walk() {
     let folder = Folder::new();
     for number in 0..50 {
         folder.file(format!("d{number}/a.css"), "a");
@@ -157,7 +158,7 @@ fn a_build_is_given_up_during_its_walk() {
 }
 
 #[test]
-fn everything_that_is_no_file_is_named() {
+fn everything_that_is_not_a_file_is_reported() {
     let folder = Folder::with(&[("good.css", "good")]);
     folder.link("dangling.css", "nowhere");
     folder.link("far", "/nowhere/at/all");
@@ -210,7 +211,7 @@ fn unreadable_files_and_folders_are_named() {
 }
 
 #[test]
-fn a_source_that_is_no_folder() {
+fn a_source_that_is_not_a_folder_is_an_error() {
     let folder = Folder::with(&[("file", "")]);
     for (name, message) in [("file", "is not a folder"), ("missing", "does not exist")] {
         let source = folder.join(name);
@@ -250,7 +251,7 @@ fn names_with_a_number_sign_are_published() {
 }
 
 #[test]
-fn names_that_are_left_out_can_be_asked_for() {
+fn include_publishes_names_that_are_left_out() {
     let folder = Folder::with(&[
         (".git/config", "x"),
         (".htaccess", "x"),
@@ -282,7 +283,7 @@ fn names_that_are_left_out_can_be_asked_for() {
 
 /// The file of fingerprints of the archive is new with each build.
 #[test]
-fn a_build_does_not_publish_what_it_writes_itself() {
+fn a_build_does_not_publish_its_own_output() {
     let folder = Folder::with(&[("a.css", "a")]);
     let options = Options { include: vec![".*".to_owned(), "*".to_owned()], ..options() };
     let out = folder.join("site.pinion");
@@ -292,7 +293,7 @@ fn a_build_does_not_publish_what_it_writes_itself() {
 }
 
 #[test]
-fn what_is_left_out_is_in_the_summary() {
+fn the_summary_lists_files_that_are_left_out() {
     let folder = Folder::with(&[
         (".git/config", ""),
         (".well-known/security.txt", "Contact: x"),
@@ -326,7 +327,7 @@ fn what_is_left_out_is_in_the_summary() {
 
 /// A typing error in a pattern must not publish private files.
 #[test]
-fn a_pattern_that_leaves_nothing_out_is_told() {
+fn an_exclude_pattern_without_a_match_is_warned_about() {
     let folder = Folder::with(&[("drafts/a.html", ""), ("index.html", ""), ("x.psd", "")]);
     let exclude = ["draft", "/drafts/*", "*.psd", "guide/**"].map(str::to_owned).to_vec();
     let site = built_with(&folder, &Options { exclude, ..options() }).unwrap();

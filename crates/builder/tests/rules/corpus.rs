@@ -20,11 +20,11 @@ fn replay(target: &str, check: fn(&[u8])) {
 }
 
 #[test]
-fn redirects() {
+fn the_redirects_corpus_keeps_the_law() {
     replay("redirects", laws::redirects::check);
 }
 
 #[test]
-fn headers() {
+fn the_headers_corpus_keeps_the_law() {
     replay("headers", laws::headers::check);
 }

@@ -55,7 +55,7 @@ fn name(line: &str) -> &str {
 }
 
 #[test]
-fn the_same_fields_for_the_same_paths() {
+fn fields_agree_with_the_parser_of_netlify() {
     let mut runner = TestRunner::default();
     let mut texts: Vec<String> = EXAMPLES.iter().map(|text| (*text).to_owned()).collect();
     texts.extend((0..FILES).map(|_| file().new_tree(&mut runner).expect("a file").current()));

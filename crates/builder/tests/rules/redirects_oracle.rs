@@ -34,7 +34,7 @@ const REFUSED: [&str; 14] = [
 ];
 
 #[test]
-fn lines_fall_into_the_same_words() {
+fn redirect_lines_agree_with_the_parser_of_netlify() {
     let mut runner = TestRunner::default();
     let mut lines: Vec<String> = EXAMPLES.iter().map(|line| (*line).to_owned()).collect();
     lines.extend((0..LINES).map(|_| line().new_tree(&mut runner).expect("a line").current()));

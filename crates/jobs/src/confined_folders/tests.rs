@@ -92,7 +92,7 @@ fn files_are_written_read_and_removed() {
 }
 
 #[test]
-fn a_file_that_is_replaced_keeps_its_permissions_and_leaves_no_draft() {
+fn a_replaced_file_keeps_its_permissions_and_leaves_no_draft() {
     let place = Place::new();
     let (folders, path) = (place.folders(), place.path("data/f"));
     folders.write(b"data/f", b"old").expect("written");
@@ -109,7 +109,7 @@ fn a_file_that_is_replaced_keeps_its_permissions_and_leaves_no_draft() {
 }
 
 #[test]
-fn no_name_leads_out() {
+fn no_name_leads_out_of_the_folder() {
     let place = Place::new();
     let folders = place.folders();
     symlink("..", place.path("data/up")).expect("a link");
@@ -164,7 +164,7 @@ fn no_name_leads_out() {
 }
 
 #[test]
-fn what_is_read_only_stays_as_it_is() {
+fn files_of_read_only_folders_cannot_be_changed() {
     let place = Place::new();
     let folders = place.folders();
     assert_eq!(read(&folders, "shown/page.html").as_deref(), Ok("shown/page.html"));
@@ -186,7 +186,7 @@ fn what_is_read_only_stays_as_it_is() {
 }
 
 #[test]
-fn only_regular_files_are_read_and_no_pipe_holds_anybody_up() {
+fn only_regular_files_are_read_and_pipes_do_not_block() {
     let place = Place::new();
     let folders = place.folders();
     let pipe = place.path("data/pipe");
@@ -198,7 +198,7 @@ fn only_regular_files_are_read_and_no_pipe_holds_anybody_up() {
 }
 
 #[test]
-fn what_is_too_much_at_once_is_refused() {
+fn reads_and_listings_beyond_the_limits_are_refused() {
     let place = Place::new();
     let folders = place.folders();
     let large = fs::File::create(place.path("data/large")).expect("a file");
@@ -215,7 +215,7 @@ fn what_is_too_much_at_once_is_refused() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_named() {
+fn an_error_names_the_folder_that_does_not_exist() {
     let place = Place::new();
     for (name, why) in [
         ("none", "none does not exist; create it, or remove the setting"),
@@ -224,8 +224,8 @@ fn a_folder_that_is_not_there_is_named() {
     ] {
         let path = place.path(name);
         let at = [FolderAt { name: "x".to_owned(), path, is_read_only: true }];
-        let told = Folders::open(&at, |_| None).expect_err("none");
-        assert!(told.ends_with(why), "{told}");
+        let error = Folders::open(&at, |_| None).expect_err("none");
+        assert!(error.ends_with(why), "{error}");
     }
 }
 
@@ -277,7 +277,7 @@ fn errors_name_the_action_and_the_file() {
 
 proptest! {
     #[test]
-    fn a_name_is_its_folder_and_plain_segments(name in "[a./\0]{0,12}|(a/|[.]{1,2}/){0,4}a") {
+    fn a_valid_name_is_a_folder_and_plain_segments(name in "[a./\0]{0,12}|(a/|[.]{1,2}/){0,4}a") {
         if let Ok((folder, path)) = split(name.as_bytes(), String::new) {
             prop_assert!(!folder.contains(&b'/'));
             let whole = if path == ITSELF { folder.to_vec() } else { [folder, path].join(&b'/') };

@@ -99,7 +99,7 @@ proptest! {
     /// For any tasks that run at the same time, and any times at which their results are taken,
     /// each has all of its results in their order, and its end after them.
     #[test]
-    fn results_come_in_order_and_the_end_comes_last(
+    fn results_arrive_in_order_and_the_end_arrives_last(
         tasks in vec((0_usize..40, 0_usize..300, any::<bool>()), 1..8),
         window in 1_u32..2000,
         taken_at_once in 1_usize..10,
@@ -143,7 +143,7 @@ proptest! {
 }
 
 #[test]
-fn a_producer_without_end_waits_for_its_receiver() {
+fn an_endless_producer_waits_for_its_receiver() {
     let tasks = TaskThread::new(room_for(4, 100, 1000));
     let (made, made_numbers) = channel();
     let (_guard, events) = endless(&tasks, 1000, made);
@@ -181,7 +181,7 @@ fn all_tasks_of_a_library_share_a_window() {
 }
 
 #[test]
-fn a_result_larger_than_a_window_comes_alone() {
+fn a_result_larger_than_the_window_is_sent_alone() {
     let tasks = TaskThread::new(room_for(2, 3, 10));
     let (made, _) = channel();
     let (_guard, events) = endless(&tasks, 100_000, made);
@@ -235,7 +235,7 @@ fn a_worker_gets_the_events_of_its_tasks_in_its_inbox() {
 
 /// A worker whose inbox is full gets the events when it has read the inbox.
 #[test]
-fn a_full_inbox_loses_nothing() {
+fn a_full_inbox_loses_no_event() {
     let mut worker = simulated_worker::InboxWorker::new();
     worker.fill_inbox();
     let tasks = TaskThread::default();
@@ -321,7 +321,7 @@ fn a_task_that_is_cancelled_in_the_middle_has_no_further_result_and_no_end() {
 
 /// A task that waits for its windows is cancelled as well, and gives its results back.
 #[test]
-fn a_task_that_waits_to_send_is_cancelled() {
+fn a_task_that_waits_to_send_can_be_cancelled() {
     let tasks = TaskThread::new(room_for(2, 2, 1000));
     let (made, _) = channel();
     let (guard, events) = endless(&tasks, 1000, made.clone());
@@ -350,7 +350,7 @@ fn the_guard_of_a_task_that_has_ended_does_nothing() {
 }
 
 #[test]
-fn a_panic_ends_one_task_and_is_its_result() {
+fn a_panic_ends_only_its_task_and_is_its_result() {
     let tasks = TaskThread::default();
     let (continue_it, continued) = oneshot::channel();
     let (receiver, other) = handed_over();

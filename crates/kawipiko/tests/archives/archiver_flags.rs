@@ -22,7 +22,7 @@ fn difference(one: &str, other: &str, kind: Kind) -> [Vec<String>; 2] {
 }
 
 #[test]
-fn listings() {
+fn without_listings_only_listings_are_missing() {
     let [gone, new] = difference("site-plain.cdb", "site-identity.cdb", Kind::Listing);
     assert_eq!(gone, [""; 0]);
     assert_eq!(new, ["/", "/app/", "/data/", "/data/more/", "/docs/", "/moved/", "/moved/deep/"]);
@@ -31,14 +31,14 @@ fn listings() {
 }
 
 #[test]
-fn no_index() {
+fn without_index_files_folders_have_listings() {
     let [gone, new] = difference("site-identity.cdb", "site-no-index.cdb", Kind::File);
     assert_eq!((gone, new.len()), (vec!["/".to_owned(), "/docs/".to_owned()], 0));
     assert!(said("site-no-index.cdb").contains_key("Listing /docs/"));
 }
 
 #[test]
-fn no_short_paths() {
+fn without_stripped_suffixes_short_paths_are_missing() {
     let [gone, new] = difference("site-plain.cdb", "site-no-strip.cdb", Kind::File);
     assert_eq!(gone, ["/about", "/docs/index", "/docs/page", "/index", "/two words"]);
     assert_eq!(new.len(), 0);
@@ -46,7 +46,7 @@ fn no_short_paths() {
 
 /// The only redirects are the 12 lines of `_redirects`, and no file has an additional name.
 #[test]
-fn no_redirects_between_slash_forms() {
+fn without_slash_redirects_only_rules_redirect() {
     for (name, least) in [("site-no-slash.cdb", 11), ("site-bare.cdb", 11)] {
         let said = said(name);
         let redirects = places(&said, Kind::Redirect);
@@ -58,7 +58,7 @@ fn no_redirects_between_slash_forms() {
 }
 
 #[test]
-fn no_fields_for_caches() {
+fn without_cache_options_no_response_has_cache_control() {
     for (name, cached) in [("site-plain.cdb", true), ("site-bare.cdb", false)] {
         for (place, (_, fields, _)) in said(name) {
             assert_eq!(fields.contains_key("Cache-Control"), cached, "{name} {place}");
@@ -84,7 +84,7 @@ fn answer(name: &str, path: &[u8]) -> Result<(String, String), RecordFault> {
 
 /// Files with equal bytes have the type and status of the first of them.
 #[test]
-fn equal_files_have_one_type_and_status() {
+fn files_with_equal_content_share_type_and_status() {
     for name in ["odd-plain.cdb", "odd-listed.cdb", "odd-bare.cdb"] {
         let said = |path: &str| answer(name, path.as_bytes()).expect("sound");
         assert_eq!(said("/same/b.js"), ("200".into(), "text/css; charset=utf-8".into()), "{name}");
@@ -97,7 +97,7 @@ fn equal_files_have_one_type_and_status() {
 }
 
 #[test]
-fn names_beyond_ascii() {
+fn names_beyond_ascii_are_found() {
     for path in ["/\u{fc}.txt".as_bytes(), b"/\xff.txt", "/日本/".as_bytes()] {
         assert_eq!(answer("far-no-slash.cdb", path).expect("sound").0, "200");
     }

@@ -43,7 +43,7 @@ fn file(path: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_the_archiver_was_given() {
+fn archives_have_the_files_that_the_archiver_was_given() {
     let said = said("site-identity.cdb");
     for (place, status, path, media_type) in [
         ("/", "200", "index.html", "text/html; charset=utf-8"),
@@ -83,13 +83,13 @@ fn what_the_archiver_was_given() {
 
 /// The lists of paths in an archive make no difference.
 #[test]
-fn lists_of_paths_make_no_difference() {
+fn archives_without_path_lists_have_the_same_records() {
     assert_eq!(said("site-unlisted.cdb"), said("site-identity.cdb"));
 }
 
 /// The other archives have the same files, in other codings. One of them has no listings.
 #[test]
-fn codings() {
+fn archives_in_other_codings_have_the_same_files() {
     let plain = said("site-identity.cdb");
     for (name, coding, cached) in [
         ("site-gzip.cdb", "gzip", true),

@@ -35,7 +35,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_done_to_a_database(
+    fn edited_databases_agree_with_the_oracle(
         records in records(),
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         cut in any::<prop::sample::Index>(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::cdb_oracle;
 
 #[test]
-fn the_corpus_of_cdb() {
+fn the_cdb_corpus_agrees_with_the_oracle() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/cdb");
     let mut files = 0;
     for entry in fs::read_dir(folder).expect("the corpus") {

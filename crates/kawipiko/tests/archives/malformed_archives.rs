@@ -18,7 +18,7 @@ fn opened(records: &[(Vec<u8>, Vec<u8>)]) -> String {
 }
 
 #[test]
-fn the_schema_decides() {
+fn only_archives_with_the_known_schema_are_opened() {
     assert_eq!(opened(&[schema()]), "opened");
     let other = (b"schema".to_vec(), b"kawipiko-2021a".to_vec());
     let expected = "an archive of another version of kawipiko: its schema is \
@@ -28,14 +28,14 @@ fn the_schema_decides() {
         opened(&[(b"a".to_vec(), b"b".to_vec())]),
         "a cdb file, but not an archive of kawipiko: it has no schema"
     );
-    for (file, told) in [
+    for (file, message) in [
         (Vec::new(), "not a cdb file: shorter than 2048 bytes"),
         (vec![0; 2047], "not a cdb file: shorter than 2048 bytes"),
         (vec![b'x'; 4096], "cdb table 0 lies outside of the file"),
     ] {
         assert_eq!(
             Archive::open(&file).err().map(|error| error.to_string()).as_deref(),
-            Some(told)
+            Some(message)
         );
     }
 }
@@ -57,9 +57,9 @@ fn wrong(mut records: Records) -> String {
 }
 
 #[test]
-fn references_are_two_numbers() {
+fn references_must_be_two_numbers() {
     let data = |key: &str, data: &str| vec![(key.into(), data.into())];
-    let told = "not the numbers of a block of fields and of a content";
+    let message = "not the numbers of a block of fields and of a content";
     for pair in [
         "",
         "m0000001",
@@ -69,7 +69,7 @@ fn references_are_two_numbers() {
         "m000000Ad0000001",
         "m0000001d000000g",
     ] {
-        assert_eq!(wrong(data("f:/a", pair)), format!("record f:/a: {told}"), "{pair}");
+        assert_eq!(wrong(data("f:/a", pair)), format!("record f:/a: {message}"), "{pair}");
     }
     assert_eq!(wrong(data("f:a", "m0000001d0000001")), "record f:a: not a path");
     assert_eq!(wrong(data("l:", "m0000001d0000001")), "record l:: not a path");
@@ -79,12 +79,12 @@ fn references_are_two_numbers() {
 }
 
 #[test]
-fn blocks_of_fields() {
+fn malformed_blocks_of_fields_are_refused() {
     let block =
         |block: &[u8]| wrong(vec![reference("f:/a", 1, 2), (b"m0000001".to_vec(), block.to_vec())]);
     let long = [b"h0000001Zgoa".as_slice(), &[b'x'; 4100]].concat();
     let many = b"h0000001H000000d".repeat(129);
-    for (bytes, told) in [
+    for (bytes, message) in [
         (&b"h000001"[..], "ends within a field"),
         (b"h0000001", "ends within a field"),
         (b"h0000001H00000", "ends within a field"),
@@ -100,12 +100,12 @@ fn blocks_of_fields() {
         (&long, "a value of more than 4096 bytes"),
         (&many, "more than 128 fields"),
     ] {
-        assert_eq!(block(bytes), format!("record m0000001: {told}"), "{}", bytes.escape_ascii());
+        assert_eq!(block(bytes), format!("record m0000001: {message}"), "{}", bytes.escape_ascii());
     }
 }
 
 #[test]
-fn what_is_right() {
+fn a_valid_archive_is_read() {
     let records = vec![
         schema(),
         reference("r:://host.example/a", 1, 0x00ff_ffff),

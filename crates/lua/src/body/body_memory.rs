@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_counted_until_it_goes() {
+    fn body_memory_counts_each_share_until_it_is_dropped() {
         let memory = memory();
         let mut one = share(&memory, 10);
         let two = share(&memory, 5);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_keep_little_have_a_reserve() {
+    fn small_bodies_have_a_memory_reserve() {
         let memory = memory();
         let large = CONTENT_PIECE_MAX_BYTES + 1;
         let for_large = MAX_BYTES - MAX_BYTES / CONTENT_RESERVE_DIVISOR;

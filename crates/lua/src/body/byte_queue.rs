@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_is_taken_in_order_and_its_memory_goes() {
+    fn bytes_are_taken_in_order_and_their_memory_is_freed() {
         let all: Vec<u8> = (0..1_000_000_u32).map(|number| (number / 7) as u8).collect();
         for added in [1, 100, 70_000, 1_000_000] {
             let mut pieces = ByteQueue::default();

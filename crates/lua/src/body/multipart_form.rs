@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn files_lie_one_behind_the_other() {
+    fn form_files_are_stored_one_after_the_other() {
         let (small, large) = ("s".repeat(10), "l".repeat(100_000));
         let form = part("name=a", "1")
             + &part("name=f; filename=small", &small)
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_form_may_have_is_refused() {
+    fn too_many_form_files_or_fields_are_refused_with_413() {
         let file = part("name=f; filename=x", "");
         let most = file.repeat(FORM_FILES_MAX);
         assert!(upload(format!("{most}--b--").as_bytes()).is_ok());

@@ -80,7 +80,7 @@ mod tests {
 
     /// The examples of WHATWG's own tests for urlencoded parsing.
     #[test]
-    fn texts_are_read_as_browsers_write_them() {
+    fn urlencoded_text_is_decoded_as_in_the_whatwg_tests() {
         let cases: &[(&str, &[(&str, &str)])] = &[
             ("", &[]),
             ("a=b&c=d", &[("a", "b"), ("c", "d")]),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_comes_again_has_a_list() {
+    fn a_repeated_name_also_has_a_list_of_its_values() {
         let lua = Lua::new();
         lua.globals().set("t", table(&lua, b"a=1&b=2&a=3&a=4").expect("a table")).expect("set");
         let shown: String = lua
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_ends_with_brackets_is_a_list() {
+    fn a_name_with_brackets_at_its_end_is_a_list() {
         let lua = Lua::new();
         for (text, expected) in [
             ("a[]=x", "x"),

@@ -18,7 +18,7 @@ fn turn(lua: &Lua, watchdog: &mut CpuWatchdog, code: &str) -> (mlua::Result<Stri
 }
 
 #[test]
-fn whatever_runs_for_ever_is_stopped_and_what_comes_next_is_not() {
+fn endless_code_is_stopped_and_the_next_turn_is_not() {
     let watch = WatchdogThread::start(1).expect("watching");
     let mut watchdog = watch.enter(0);
     let lua = sandbox::open().expect("a VM");
@@ -64,21 +64,21 @@ fn with_hooks() -> Lua {
 
 /// A signal that was sent for one turn can come in the next.
 #[test]
-fn a_hook_that_is_set_too_late_takes_itself_off() {
+fn a_hook_that_is_set_too_late_removes_itself() {
     let watch = WatchdogThread::start(1).expect("watching");
     let mut watchdog = watch.enter(0);
     let lua = with_hooks();
     let code = "local was_set = set_hook()
         local n = 1
         return tostring(was_set) .. ', ' .. tostring(is_hooked())";
-    let (told, is_over) = turn(&lua, &mut watchdog, code);
-    assert_eq!((told.expect("ran").as_str(), is_over), ("true, false", false));
+    let (output, is_over) = turn(&lua, &mut watchdog, code);
+    assert_eq!((output.expect("ran").as_str(), is_over), ("true, false", false));
 }
 
 /// Otherwise nothing here would show that compiled code is stopped.
 #[cfg(feature = "luajit")]
 #[test]
-fn the_loop_that_is_stopped_has_been_compiled() {
+fn the_watchdog_stops_a_compiled_loop() {
     let watch = WatchdogThread::start(1).expect("watching");
     let mut watchdog = watch.enter(0);
     let lua = sandbox::open().expect("a VM");
@@ -86,11 +86,11 @@ fn the_loop_that_is_stopped_has_been_compiled() {
     let registered = |name| lua.named_registry_value::<Table>(name).expect(name);
     let jit: Table = registered("_LOADED").get("jit").expect("the compiler");
     let status: Function = jit.get("status").expect("a function");
-    assert!(status.call::<bool>(()).expect("told"), "the compiler is off");
+    assert!(status.call::<bool>(()).expect("a status"), "the compiler is off");
     let util: Function = registered("_PRELOAD").get("jit.util").expect("a function");
     let trace_info: Function =
         util.call::<Table>(()).expect("opened").get("traceinfo").expect("it");
-    let trace = || trace_info.call::<Option<Table>>(1).expect("told");
+    let trace = || trace_info.call::<Option<Table>>(1).expect("called");
     assert_eq!(trace(), None, "something else was compiled");
     let (_, is_over) = turn(&lua, &mut watchdog, "local n = 0 while true do n = n + 1 end");
     assert!(is_over);
@@ -100,13 +100,13 @@ fn the_loop_that_is_stopped_has_been_compiled() {
 
 /// A hook that stands would have LuaJIT interpret everything.
 #[test]
-fn no_hook_stands_but_where_a_turn_is_to_end() {
+fn no_hook_is_set_except_to_end_a_turn() {
     let watch = WatchdogThread::start(1).expect("watching");
     let mut watchdog = watch.enter(0);
     let lua = with_hooks();
     for round in 0..3 {
-        let (told, _) = turn(&lua, &mut watchdog, "return tostring(is_hooked())");
-        assert_eq!(told.expect("ran"), "false", "round {round}");
+        let (output, _) = turn(&lua, &mut watchdog, "return tostring(is_hooked())");
+        assert_eq!(output.expect("ran"), "false", "round {round}");
         let (_, is_over) = turn(&lua, &mut watchdog, "while true do end");
         assert!(is_over, "round {round}");
     }
@@ -146,7 +146,7 @@ fn many_short_turns_are_never_stopped() {
 
 /// A worker that has ended gives its place to the next thread, as after a panic.
 #[test]
-fn a_place_can_be_taken_again() {
+fn a_watchdog_slot_can_be_used_again() {
     let watch = WatchdogThread::start(1).expect("watching");
     for _ in 0..3 {
         thread::scope(|scope| {

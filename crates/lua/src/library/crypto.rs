@@ -83,8 +83,8 @@ fn zeros(function: &str, count: f64, most: usize) -> Result<Vec<u8>> {
     if (0.0..=most as f64).contains(&count) && count.fract() == 0.0 {
         return Ok(vec![0; count as usize]);
     }
-    let what = format!("{function}: a number of bytes from 0 to {most} is needed, not {count}");
-    Err(Error::runtime(what))
+    let message = format!("{function}: a number of bytes from 0 to {most} is needed, not {count}");
+    Err(Error::runtime(message))
 }
 
 fn no_random_bytes() -> Error {

@@ -111,8 +111,9 @@ fn array(lua: &Lua, table: Option<Table>) -> Result<Table> {
         None => table.set_metatable(Some(arrays))?,
         Some(metatable) if metatable.to_pointer() == arrays.to_pointer() => {}
         Some(_) => {
-            let what = "json.array: the table has a metatable already, and the mark would be one";
-            return Err(Error::runtime(what));
+            let message =
+                "json.array: the table has a metatable already, and the mark would be one";
+            return Err(Error::runtime(message));
         }
     }
     Ok(table)

@@ -25,8 +25,9 @@ impl<'l> CallOptions<'l> {
             let is_known = |name: &[u8]| known.iter().any(|known| known.as_bytes() == name);
             if !key.as_string().is_some_and(|name| is_known(&name.as_bytes())) {
                 let (key, known) = (shown(&key), known.join(", "));
-                let what = format!("{function} has no option \"{key}\"; its options are: {known}");
-                return Err(Error::runtime(what));
+                let message =
+                    format!("{function} has no option \"{key}\"; its options are: {known}");
+                return Err(Error::runtime(message));
             }
         }
         Ok(CallOptions { lua, function, table })

@@ -231,7 +231,7 @@ mod tests {
         PasswordLimits { cost: COSTS[0], stored_max_kib: STORED_MEMORY_MAX_KIB };
 
     #[test]
-    fn a_password_and_no_other() {
+    fn only_the_hashed_password_is_verified() {
         let stored = hash_password("correct horse".as_bytes(), &WHOLE).expect("hashed");
         assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{stored}");
         assert_eq!(verify_password(b"correct horse", &stored, &WHOLE), Ok(true));
@@ -243,7 +243,7 @@ mod tests {
 
     /// Made by the reference implementation (its `test.c`, version 0x13).
     #[test]
-    fn hashes_of_other_programs() {
+    fn hashes_of_the_argon2_reference_implementation_are_verified() {
         for stored in [
             "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
             "$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc",
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_refused_before_it_is_tried() {
+    fn long_passwords_and_excessive_costs_are_refused() {
         let long = vec![b'a'; PASSWORD_MAX_BYTES + 1];
         assert_eq!(hash_password(&long, &WHOLE), Err(PasswordError::TooLong));
         for costs in ["m=524289,t=1,p=1", "m=256,t=17,p=1", "m=256,t=1,p=17", "m=4294967295,t=4"] {
@@ -274,7 +274,7 @@ mod tests {
 
     /// A site may move to a machine with more memory or less.
     #[test]
-    fn hashes_of_small_machines_are_as_strong_and_are_understood_everywhere() {
+    fn hashes_of_small_and_large_machines_are_verified_by_each_other() {
         let small = PasswordLimits::scaled(0);
         assert_eq!(PasswordLimits::default(), WHOLE);
         let stored = hash_password(b"correct horse", &small).expect("hashed");
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hash() {
+    fn malformed_and_foreign_hashes_are_refused() {
         for stored in [
             "",
             "password",
@@ -321,7 +321,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_stored_text_panics(
+        fn no_stored_hash_panics(
             head in "[$]argon2(id|i|d|x)([$]v=[0-9]{1,3})?[$][mtp=,0-4]{0,12}",
             tail in "([$][A-Za-z0-9+/]{0,48}){0,3}",
         ) {

@@ -66,7 +66,7 @@ mod tests {
     use crate::{sandbox, unsandboxed_vm};
 
     #[test]
-    fn what_is_plain_is_escaped_by_nothing() {
+    fn plain_text_is_exactly_the_text_that_no_escape_changes() {
         let vms = [sandbox::open(), unsandboxed_vm::open()].map(|vm| vm.expect("a VM"));
         for lua in vms {
             let is_plain = function(&lua).expect("bound");
@@ -91,7 +91,7 @@ mod tests {
 
     /// LuaJIT forgets what its foreign functions need once their library is collected.
     #[test]
-    fn it_is_compiled_behind_collections_and_leads_nowhere() {
+    fn is_plain_works_after_garbage_collection_and_exposes_nothing() {
         let vms = [sandbox::open(), unsandboxed_vm::open()].map(|vm| vm.expect("a VM"));
         for lua in &vms {
             lua.globals().set("is_plain", function(lua).expect("bound")).expect("set");

@@ -55,7 +55,7 @@ mod tests {
     use mlua::Lua;
 
     #[test]
-    fn of_functions_with_functions_in_them() {
+    fn parameters_of_nested_functions_are_not_counted() {
         let lua = Lua::new();
         for (code, expected) in [
             ("function() end", 0),

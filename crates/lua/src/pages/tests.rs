@@ -7,7 +7,7 @@ use crate::site_program::SiteProgram;
 use crate::source_names::SourceNames;
 
 #[test]
-fn values_are_escaped_by_where_they_stand() {
+fn values_are_escaped_by_their_context() {
     for (page, shown) in [
         ("#[['<b> & \"c\"']]#[[nil]] #[[5]] #[[true]]", "&lt;b&gt; &amp; &quot;c&quot; 5 true"),
         ("<p title='#[[\"it's <\"]]'>", "<p title='it&#39;s &lt;'>"),
@@ -46,7 +46,7 @@ fn values_are_escaped_by_where_they_stand() {
 }
 
 #[test]
-fn each_sign_is_escaped_as_such() {
+fn each_ascii_character_is_escaped_in_text_and_attributes() {
     let page = "<?lu for sign = 0, 127 do local x = 'a' .. string.char(sign) .. 'b' ?>\
                 #[[x]]<p title=\"#[[x]]\"><?lu end ?>";
     let mut expected = Vec::new();
@@ -62,7 +62,7 @@ fn each_sign_is_escaped_as_such() {
 }
 
 #[test]
-fn every_form_of_the_language() {
+fn every_form_of_the_template_language_is_rendered() {
     for (page, shown) in [
         ("<?lu for i = 1, 3 do ?>(#[[i]])<?lu end ?>", "(1)(2)(3)"),
         ("<?lu\n  | <b>#[[query.name]]</b>\n?>", "<b>&lt;Ann&gt;</b>\n"),
@@ -107,7 +107,7 @@ fn every_form_of_the_language() {
 }
 
 #[test]
-fn writing_with_arguments_escapes_them() {
+fn format_arguments_of_write_are_escaped() {
     for (code, shown) in [
         ("write('100%') write(5) write('<', '') write(0.5)", "100%5<0.5"),
         ("write('%s|%.3f|%d|%s', '<b>', 1/3, 7, nil)", "&lt;b&gt;|0.333|7|"),
@@ -125,7 +125,7 @@ fn writing_with_arguments_escapes_them() {
 
 /// Pages of 80s name the phrase.
 #[test]
-fn a_status_may_have_a_phrase() {
+fn a_status_may_have_a_reason_phrase() {
     for (status, expected) in [("'400 Bad Request'", 400), ("'404 '", 404), ("201", 201)] {
         let page = format!("<?lu status({status}) ?>x");
         let shown = TestSite::new(&[("/x.dyn.html", &page)]).get("/x").expect("shown");
@@ -134,7 +134,7 @@ fn a_status_may_have_a_phrase() {
 }
 
 #[test]
-fn status_and_fields_until_the_head_is_out() {
+fn pages_set_status_and_fields_until_the_headers_are_sent() {
     let page = "<?lu status(404) header('X-A', 'b') header('Set-Cookie', 'c=1', 'more') ?>gone";
     let shown = TestSite::new(&[("/x.dyn.html", page)]).get("/x").expect("shown");
     assert_eq!((shown.status, shown.body.as_str()), (404, "gone"));
@@ -153,7 +153,7 @@ fn status_and_fields_until_the_head_is_out() {
 }
 
 #[test]
-fn a_value_that_becomes_too_long_is_told_with_its_line() {
+fn an_error_about_a_too_long_value_names_its_line() {
     let page = "\n#[[('\"'):rep(2^22)]]";
     let report = TestSite::new(&[("/x.dyn.html", page)]).report("/x");
     let said = "a value of a page: the text or the result is longer than 16 MiB";
@@ -161,7 +161,7 @@ fn a_value_that_becomes_too_long_is_told_with_its_line() {
 }
 
 #[test]
-fn large_pages_go_out_while_they_are_made() {
+fn large_pages_are_sent_while_they_are_rendered() {
     let lines = "<?lu for n = 1, 3000 do ?>#[[n]] #[[('x'):rep(90)]]\n<?lu end ?>";
     let expected: String = (1..=3000).map(|n| format!("{n} {}\n", "x".repeat(90))).collect();
     let shown = TestSite::new(&[("/x.dyn.txt", lines)]).get("/x.txt").expect("shown");
@@ -180,7 +180,7 @@ fn large_pages_go_out_while_they_are_made() {
 
 /// What the host calls cannot wait; the page is sent later.
 #[test]
-fn pages_grow_in_functions_that_cannot_wait() {
+fn functions_that_cannot_wait_write_large_output() {
     let page = "<?lu local function f() for n = 1, 300 do ?>#[[('x'):rep(1000)]]<?lu end end
         ; ('ab'):gsub('.', f)
         table.sort({1, 2}, function(a, b) f() return a < b end) ?>";
@@ -193,7 +193,7 @@ fn pages_grow_in_functions_that_cannot_wait() {
 }
 
 #[test]
-fn a_page_can_be_changed_when_it_is_rendered() {
+fn post_render_functions_change_the_page() {
     for (code, shown) in [
         ("post_render(function(page) return page:upper() end)", "BODY"),
         ("locals.x = '!' post_render(function(locals, page) return page .. locals.x end)", "body!"),
@@ -215,7 +215,7 @@ fn a_page_can_be_changed_when_it_is_rendered() {
 }
 
 #[test]
-fn errors_are_told_by_the_lines_of_templates() {
+fn errors_name_the_file_and_line_of_the_template() {
     let files = [
         ("/p.dyn.html", "one\n<?include inner.html ?>\n#[[query.x.y]]"),
         ("/inner.html", "two\n\n<?lu if query.inner then\nerror('why') end ?>"),
@@ -290,7 +290,7 @@ fn a_value_that_does_not_fit_its_format_is_named() {
 }
 
 #[test]
-fn what_is_wrong_with_a_page_is_found_before_anybody_asks() {
+fn errors_in_pages_are_found_before_the_first_request() {
     for (files, problem) in [
         (vec![("/x.dyn.html", "\n<?lu x = 1 ?>")], "/x.dyn.html:2: "),
         (vec![("/x.dyn.html", "<?include none.html ?>")], "/x.dyn.html:1: "),
@@ -311,7 +311,7 @@ fn what_is_wrong_with_a_page_is_found_before_anybody_asks() {
 }
 
 #[test]
-fn routes_of_the_main_script_go_before_pages() {
+fn routes_of_the_main_script_take_precedence_over_pages() {
     let main = "pinion.get('/a', function() return 'script a' end)
         pinion.any('/b', function() return 'script b' end)
         pinion.get('/:any', function(req) return 'script ' .. req.params.any end)";
@@ -341,7 +341,7 @@ fn routes_of_the_main_script_go_before_pages() {
 }
 
 #[test]
-fn what_runs_around_a_page_writes_around_it() {
+fn middleware_writes_before_and_after_a_page() {
     let main = "local function mark(name)
             return function(req, res, next)
                 req.locals = req.locals or {}
@@ -380,7 +380,7 @@ fn what_runs_around_a_page_writes_around_it() {
 }
 
 #[test]
-fn what_fails_around_a_page_is_told_by_where_both_begin() {
+fn an_error_in_middleware_of_a_page_names_both_source_lines() {
     let main = "\npinion.use(function(req, res) return res:status(99) end)";
     let mut site = TestSite::new(&[("/main.lua", main), ("/x.dyn.html", "x")]);
     let why = site.get("/x").expect_err("no status");
@@ -390,7 +390,7 @@ fn what_fails_around_a_page_is_told_by_where_both_begin() {
 }
 
 #[test]
-fn what_cannot_run_around_pages_is_refused() {
+fn invalid_middleware_of_pages_is_refused() {
     for (main, why) in [
         ("\npinion.group('admin')", "/main.lua:2: \"admin\": a pattern begins with a slash"),
         ("pinion.group('/a/*all')", "/main.lua:1: \"/a/*all\": `*name` takes all the rest"),
@@ -419,7 +419,7 @@ fn what_cannot_run_around_pages_is_refused() {
 
 /// A name that was never declared is an error, not nil.
 #[test]
-fn a_misspelt_name_is_told_by_its_line() {
+fn an_error_about_a_misspelt_name_has_its_line() {
     let main = "known = 'global' flag = false";
     let files = [
         ("/main.lua", main),
@@ -444,7 +444,7 @@ fn a_misspelt_name_is_told_by_its_line() {
 }
 
 #[test]
-fn pages_have_forms_and_cookies() {
+fn pages_can_read_forms_and_cookies() {
     let page = "#[[form.name]] #[[form.name and #form['name[]']]] #[[cookies.a]]";
     let files = [("/x.dyn.html", page), ("/post.x.dyn.html", page)];
     let mut site = TestSite::new(&files);
@@ -454,7 +454,7 @@ fn pages_have_forms_and_cookies() {
 
 /// Functions that a main script puts into the places of Lua's own are not used.
 #[test]
-fn what_the_main_script_breaks_pages_do_not_need() {
+fn pages_do_not_depend_on_globals_of_the_main_script() {
     let main = "string.format, table.concat, tostring, type, error, pcall, unpack, ipairs = nil
         local globals = _G for key in pairs(globals) do
             if key ~= '_G' then globals[key] = nil end
@@ -465,7 +465,7 @@ fn what_the_main_script_breaks_pages_do_not_need() {
 }
 
 #[test]
-fn a_program_may_have_no_main_script_or_one_of_the_command_line() {
+fn the_main_script_is_optional_or_set_by_the_command_line() {
     let pages = [("/a.dyn.html", "a"), ("/main.lua", "error('not this one')")];
     let files = pages.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
     let main = b"#!/usr/bin/env pinion\npinion.get('/b', function() return 'b' end)".to_vec();
@@ -494,7 +494,7 @@ fn two_pages_and_two_requests_share_nothing() {
 
 /// The time is over, and more of it would not help.
 #[test]
-fn a_block_that_is_never_done_is_named_when_the_time_is_over() {
+fn a_timeout_names_the_block_that_never_called_done() {
     let mut site = TestSite::new(&[
         ("/a.dyn.html", "a\n<?lua\nlocal x = 1 ?>b"),
         ("/p.dyn.html", "#! parallel\na\n<?lua local x = 1 ?>b"),
@@ -505,16 +505,19 @@ fn a_block_that_is_never_done_is_named_when_the_time_is_over() {
         ("/p", "/p.dyn.html:3: the block `<?lua` that starts at this line has not called done() "),
         ("/w", "/w.dyn.html:2: the function that starts at this line, which await has called, "),
     ] {
-        let told = site.over_time(target);
-        assert!(told.starts_with(begins) && told.contains("within 1.5 s"), "{target}: {told}");
-        assert!(!told.contains("--lua-time"), "{told}");
+        let report = site.over_time(target);
+        assert!(
+            report.starts_with(begins) && report.contains("within 1.5 s"),
+            "{target}: {report}"
+        );
+        assert!(!report.contains("--lua-time"), "{report}");
     }
-    let told = site.part_over_time("/p");
-    assert!(told.contains(" has not called done() within 600 s"), "{told}");
+    let report = site.part_over_time("/p");
+    assert!(report.contains(" has not called done() within 600 s"), "{report}");
 }
 
 #[test]
-fn a_page_has_no_request_and_no_response_and_says_what_it_has() {
+fn using_req_or_res_in_a_page_names_the_replacement() {
     for (code, words) in [
         ("local x = req.query", "pages have no `req`, which only handlers get: write method,"),
         ("res:redirect('/')", "pages have no `res`, which only handlers get: write status(code)"),

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_capital_is_the_complement() {
+    fn a_capital_letter_is_the_complement_of_its_class() {
         for letter in b'a'..=b'z' {
             let (small, capital) = (Set::class(letter), Set::class(letter.to_ascii_uppercase()));
             assert_eq!(small.map(|set| set.complement()), capital, "%{}", char::from(letter));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_hold_what_stands_in_them() {
+    fn a_bracket_set_holds_its_characters_ranges_and_classes() {
         let bytes = |inner: &str| {
             let set = Set::of_brackets(inner.as_bytes());
             (0..=u8::MAX).filter(|byte| set.holds(*byte)).collect::<Vec<_>>()

@@ -214,7 +214,7 @@ fn differs_by_design(ours: &str) -> bool {
 }
 
 #[test]
-fn every_answer_is_that_of_lua() {
+fn random_patterns_give_the_results_of_lua() {
     let vms = Vms::new(ALL_ANSWERS);
     let mut runner = TestRunner::new(Config::default());
     let ran = runner.run(&case(), |case| {
@@ -254,7 +254,7 @@ fn random_patterns_match_often_enough() {
 proptest! {
     /// A search takes the same steps each time, and one with too few ends with none.
     #[test]
-    fn a_search_needs_what_it_takes(case in case()) {
+    fn a_search_with_too_few_steps_fails(case in case()) {
         let Ok(program) = PatternProgram::new(&case.pattern) else { return Ok(()) };
         let search = |given: u64| {
             let mut steps = Steps::new(given);

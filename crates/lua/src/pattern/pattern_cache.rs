@@ -45,7 +45,7 @@ mod tests {
 
     /// Lua forgets them too, but a hook may end a script just before it does.
     #[test]
-    fn a_number_never_leads_to_another_pattern() {
+    fn the_number_of_an_evicted_pattern_is_not_reused() {
         let mut patterns = PatternCache::default();
         let mut keep = || patterns.keep(PatternProgram::new(b"(a)").expect("short"), 3);
         let old: Vec<_> = (0..KEPT_MAX_PATTERNS).map(|_| keep().0).collect();

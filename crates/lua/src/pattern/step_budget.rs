@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_step_is_never_given_away() {
+    fn the_last_step_is_never_spent() {
         let mut steps = Steps::new(3);
         assert_eq!(steps.take(1), Ok(()));
         assert_eq!(steps.take(1), Ok(()));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_cheap_and_never_free() {
+    fn bytes_cost_a_fraction_of_a_step_and_at_least_one_step() {
         let mut steps = Steps::new(100);
         steps.take_bytes(0).expect("one step");
         assert_eq!(steps.left(), 99);

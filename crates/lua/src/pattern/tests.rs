@@ -39,7 +39,7 @@ const CATASTROPHES: &[&str] = &[
 ];
 
 #[test]
-fn a_catastrophe_ends_with_no_steps_left() {
+fn catastrophic_backtracking_uses_up_the_steps() {
     let (lua, steps) = vm();
     lua.globals().raw_set("print", lua.create_function(|_, ()| Ok(())).expect("one")).expect("set");
     for catastrophe in CATASTROPHES {
@@ -54,7 +54,7 @@ fn a_catastrophe_ends_with_no_steps_left() {
 }
 
 #[test]
-fn what_is_linear_is_cheap() {
+fn linear_searches_take_few_steps() {
     let (lua, steps) = vm();
     let cost = |code: &str| {
         steps.set(DEFAULT_STEPS);
@@ -97,7 +97,7 @@ fn errors_of_patterns_are_those_of_lua() {
 }
 
 #[test]
-fn the_same_patterns_are_too_complex() {
+fn patterns_are_too_complex_exactly_where_they_are_in_lua() {
     let (ours, steps) = vm();
     let oracle = Lua::new();
     for part in ["a?", "a*", "a-", "ab+", "x?", "x*", "x-", "()", "[a]*", "a?x?", "a-()x*"] {
@@ -123,7 +123,7 @@ fn the_same_patterns_are_too_complex() {
 
 /// Recursion of any kind is bounded by what Lua itself bounds.
 #[test]
-fn depth_ends_in_errors() {
+fn excessive_recursion_and_captures_are_errors() {
     let (lua, steps) = vm();
     steps.set(u64::MAX);
     assert!(why(&lua, r#"("a"):rep(300):find(("a?"):rep(300))"#).ends_with("too complex"));
@@ -191,7 +191,7 @@ fn long_patterns_are_refused() {
 }
 
 #[test]
-fn numbers_are_texts() {
+fn numbers_are_accepted_as_strings() {
     assert_eq!(eval::<(i64, i64)>("return string.find(123, 2)"), (2, 2));
     assert_eq!(eval::<(i64, i64)>("return string.find(123, 2, '1', true)"), (2, 2));
     assert_eq!(eval::<String>("return string.match(123, '%d', 2)"), "2");
@@ -202,7 +202,7 @@ fn numbers_are_texts() {
 }
 
 #[test]
-fn wrong_arguments_are_named_with_the_line() {
+fn errors_about_arguments_name_function_and_line() {
     let (lua, _) = vm();
     let function = "function() end";
     for (expression, words) in [
@@ -227,7 +227,7 @@ fn wrong_arguments_are_named_with_the_line() {
 }
 
 #[test]
-fn functions_of_the_script_fail_and_wait_as_they_like() {
+fn replacement_functions_may_fail_yield_and_nest() {
     let (lua, _) = vm();
     assert_eq!(why(&lua, "('ab'):gsub('b', function() error('mine', 0) end)"), "mine");
     let code = r#"
@@ -249,7 +249,7 @@ fn functions_of_the_script_fail_and_wait_as_they_like() {
 
 /// A script may break its own globals, but not functions that others use.
 #[test]
-fn nothing_that_a_script_changes_matters() {
+fn changed_globals_do_not_affect_string_functions() {
     let code = r#"
         local find, gsub, gmatch = string.find, string.gsub, string.gmatch
         for name in pairs(string) do string[name] = nil end
@@ -263,7 +263,7 @@ fn nothing_that_a_script_changes_matters() {
 
 /// More patterns than are kept, while searches with older ones go on.
 #[test]
-fn patterns_come_and_go() {
+fn searches_continue_while_patterns_are_evicted_from_the_cache() {
     let code = format!(
         r#"
         local each = ("a1b2c3"):gmatch("(%a)(%d)")
@@ -298,7 +298,7 @@ fn patterns_come_and_go() {
 }
 
 #[test]
-fn empty_matches_follow_the_flavour() {
+fn empty_matches_behave_as_in_the_lua_version() {
     let replaced = eval::<(String, i64)>(r#"return ("abc"):gsub("%w*", "x")"#);
     assert_eq!(replaced, if LUAJIT { ("xx".into(), 2) } else { ("x".into(), 1) });
     let found =

@@ -5,7 +5,7 @@ use crate::pages::test_site::{TestSite, program};
 use crate::site_program::SiteProgram;
 
 #[test]
-fn modules_are_found_beside_the_content_and_in_it_and_run_once() {
+fn modules_are_found_outside_and_inside_the_content_and_run_once() {
     let files = [
         ("//lib/db.lua", "loads = (loads or 0) + 1 return { name = 'beside ' .. ... }"),
         ("/lib/db.lua", "error('the one beside goes before')"),
@@ -27,7 +27,7 @@ fn modules_are_found_beside_the_content_and_in_it_and_run_once() {
 }
 
 #[test]
-fn what_goes_wrong_is_told_where_it_was_asked_for() {
+fn errors_of_require_have_the_line_of_the_call() {
     for (main, why) in [
         (
             "\nrequire('lib.none')",
@@ -66,7 +66,7 @@ fn what_goes_wrong_is_told_where_it_was_asked_for() {
 }
 
 #[test]
-fn the_modules_of_large_sites_are_not_all_named() {
+fn an_error_names_only_some_modules_of_a_large_site() {
     let main = ("/main.lua".to_owned(), "require('none')".to_owned());
     let others = (0..MODULES_SHOWN_MAX + 1).map(|n| (format!("//lib/m{n:02}.lua"), String::new()));
     for (count, shown) in [
@@ -85,7 +85,7 @@ fn the_modules_of_large_sites_are_not_all_named() {
 
 /// A module that has failed is tried again, and one that waits delays no other.
 #[test]
-fn a_module_that_fails_is_not_for_ever_lost() {
+fn a_module_that_fails_is_loaded_again_next_time() {
     let files = [
         ("/m.lua", "tries = (tries or 0) + 1 if tries < 3 then error('not yet') end return tries"),
         ("/slow.lua", "pinion.sleep(0.01) return 'slow'"),
@@ -99,7 +99,7 @@ fn a_module_that_fails_is_not_for_ever_lost() {
 
 /// A program of one file has no folder in which modules could be.
 #[test]
-fn a_single_script_has_no_modules_and_says_what_to_do() {
+fn require_in_a_single_script_fails_and_names_the_remedy() {
     let main = b"\nrequire('lib.db')".to_vec();
     let Err(problem) = TestSite::of(&SiteProgram::new("site.lua", main)) else {
         panic!("it started")

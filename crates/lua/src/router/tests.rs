@@ -23,7 +23,7 @@ fn found(router: &Router, method: &str, path: &str) -> (String, Vec<String>) {
 }
 
 #[test]
-fn text_goes_before_a_parameter_and_that_before_the_rest() {
+fn literal_segments_take_precedence_over_parameters_and_wildcards() {
     let router = router(&[
         ("GET", "/*all"),
         ("GET", "/a/:x"),
@@ -66,7 +66,7 @@ fn text_goes_before_a_parameter_and_that_before_the_rest() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn invalid_and_duplicate_patterns_are_refused() {
     let mut router = router(&[("GET", "/a/:x"), ("any", "/b")]);
     let many: String = (0..=PATTERN_PARAMETERS_MAX).map(|n| format!("/:p{n}")).collect();
     for (method, pattern, why) in [
@@ -91,7 +91,7 @@ fn what_cannot_be_meant_is_refused() {
 }
 
 #[test]
-fn what_is_wrong_with_a_pattern_says_what_to_write() {
+fn errors_about_patterns_say_how_to_write_them() {
     let mut router = Router::new();
     for (method, pattern, words) in [
         ("GET", "/a/:", "`:` needs a name, such as \"/hello/:name\""),
@@ -107,7 +107,7 @@ fn what_is_wrong_with_a_pattern_says_what_to_write() {
 }
 
 #[test]
-fn parameters_of_other_servers_are_known() {
+fn parameter_syntax_of_other_servers_is_recognized() {
     for (pattern, expected) in [
         ("/a/<id>", Some(("<id>", ":id"))),
         ("/a/<int:id>/b", Some(("<int:id>", ":id"))),
@@ -186,7 +186,7 @@ fn matches_alone(pattern: &str, path: &str) -> Option<Vec<u8>> {
 proptest! {
     /// The tree finds the same pattern as trying each of them alone.
     #[test]
-    fn the_tree_agrees_with_a_list(
+    fn the_routing_tree_finds_the_pattern_of_a_linear_search(
         patterns in prop::collection::vec(
             prop::collection::vec("a|b||:x|:y|\\*z", 1..4), 1..12),
         paths in prop::collection::vec("(/(a|b|c|)){1,4}", 1..8),
@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn any_pattern_and_path_is_borne(pattern in "\\PC{0,40}", path in "\\PC{0,40}") {
+    fn no_pattern_or_path_panics(pattern in "\\PC{0,40}", path in "\\PC{0,40}") {
         let mut router = Router::new();
         let _refused = router.add(Some("GET"), &pattern);
         let _found = router.find(b"GET", path.as_bytes());

@@ -58,7 +58,7 @@ mod tests {
 
     /// Whatever is left, and however long a stream waits, it never has more than a request has.
     #[test]
-    fn a_stream_regains_what_it_may_use_and_no_more() {
+    fn a_stream_regains_its_budget_up_to_the_limits_of_a_request() {
         let allowance = Allowance::default();
         let whole = TaskBudget::of(&allowance);
         let mut left = TaskBudget { cpu: Duration::ZERO, memory_bytes: 0, steps: 0 };

@@ -325,7 +325,7 @@ mod tests {
 
     /// All tasks that a request has led to count together, whichever of them began others or ended.
     #[test]
-    fn what_comes_of_one_origin_has_one_bound() {
+    fn all_tasks_of_one_request_share_one_limit() {
         for kind in
             [BackgroundTaskKind::Spawn, BackgroundTaskKind::Gather, BackgroundTaskKind::Cached]
         {
@@ -357,7 +357,7 @@ mod tests {
 
     /// As many tasks as there may be, and all else that is held of a VM: nothing panics.
     #[test]
-    fn a_vm_holds_all_the_tasks_there_may_be() {
+    fn a_vm_holds_the_largest_number_of_tasks() {
         let lua = mlua::Lua::new();
         let beside = CHANNELS_MAX + SCHEDULES_MAX + IDLE_COROUTINES_MAX;
         let _held: Vec<_> = (0..beside).map(|_| coroutine(&lua)).collect();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_table_takes_what_is_counted_for_it() {
+    fn a_small_table_takes_no_more_memory_than_is_counted() {
         let mut tasks = Tasks { tasks_max: SMALL_TASKS_MAX, ..Tasks::default() };
         let mut pieces = 0;
         while tasks.spawn(TaskId::NONE, BackgroundTaskKind::Every).is_some() {
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_never_that_of_another_request() {
+    fn task_ids_are_never_reused() {
         let mut tasks = Tasks::default();
         let mut seen = Vec::new();
         for _ in 0..100 {
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn states_that_are_reused_and_living_tasks_are_within_one_bound() {
+    fn live_tasks_and_reusable_states_share_one_limit() {
         let mut tasks = Tasks { tasks_max: SMALL_TASKS_MAX, ..Tasks::default() };
         let begin = |tasks: &mut Tasks| tasks.begin_without_exchange().expect("a slot");
         let ids: Vec<_> = (0..SMALL_TASKS_MAX).map(|_| begin(&mut tasks)).collect();

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stack_shows_the_script_and_what_it_calls() {
+    fn a_traceback_shows_only_frames_of_the_script_and_its_calls() {
         let stack = "\t[C]: in function 'error'\n\tpinion:12: in function 'sleep'\n\
                      \t[C]: in function 'error'\n\tsite/lib.lua:3: in function 'go'\n\
                      \tstring:99: in function <string:90>\n\tsite/main.lua:4: in function \
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_the_runtime_calls_have_no_names_of_the_runtime() {
+    fn functions_called_by_the_runtime_are_named_by_their_role() {
         for (name, role) in [
             ("upvalue 'outer'", "the middleware"),
             ("local 'inner'", "the handler"),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_of_c_has_the_name_that_the_stack_has() {
+    fn a_c_function_in_a_message_gets_its_name_from_the_traceback() {
         let named = |message: &str, stack: &str| with_function_name(message, stack);
         let stack = "stack traceback:\n\t[C]: in function 'next'\n\tpinion:3: in x";
         let message = "bad argument #1 to '?' (table expected, got no value)";
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_function_has_the_line_of_the_message() {
+    fn the_innermost_frame_gets_its_line_from_the_message() {
         let rest = "stack traceback:\n\ta.lua: in upvalue 'inner'\n\ta.lua:6: in main chunk";
         let filled = with_innermost_line("a.lua:2: why", rest);
         assert_eq!(filled, rest.replace("\ta.lua: in", "\ta.lua:2: in"));
@@ -297,12 +297,15 @@ mod tests {
     }
 
     #[test]
-    fn a_format_that_does_not_fit_is_told_without_names_of_ours() {
+    fn errors_about_formats_have_no_internal_function_names() {
         let line = "a.dyn.html:2: bad argument #2 to '__format' (number expected, got string)";
         let sources = Sources::default();
-        let told = format_explained(line, &sources);
-        assert!(told.starts_with("a.dyn.html:2: the value does not fit its format"), "{told}");
-        assert!(told.ends_with(": number expected, got string"), "{told}");
+        let message = format_explained(line, &sources);
+        assert!(
+            message.starts_with("a.dyn.html:2: the value does not fit its format"),
+            "{message}"
+        );
+        assert!(message.ends_with(": number expected, got string"), "{message}");
         assert_eq!(format_explained("a.lua:2: why", &sources), "a.lua:2: why");
     }
 }

@@ -222,7 +222,7 @@ mod tests {
 
     /// Whatever comes, a queue is within its bounds, or one message, and none goes uncounted.
     #[test]
-    fn a_queue_is_bounded_and_counts_what_it_loses() {
+    fn an_event_queue_is_bounded_and_counts_lost_messages() {
         for bytes in [1, 1000, SUBSCRIPTION_QUEUE_MAX_BYTES / 3, SUBSCRIPTION_QUEUE_MAX_BYTES + 1] {
             let mut subscriptions = Subscriptions::default();
             let number = subscriptions.add("a");

@@ -122,14 +122,14 @@ fn begun(key: &Value) -> Option<HandlerId> {
 #[derive(Debug, Default)]
 pub(super) struct FaultOrigins {
     /// The name of the first one.
-    what: &'static str,
+    role: &'static str,
     all: Vec<FunctionOrigin>,
 }
 
 impl FaultOrigins {
     pub(super) fn of_handler(all: &[FunctionOrigin], sources: &Sources) -> Self {
         let all = all.iter().cloned().map(|origin| origin.explained(sources)).collect();
-        Self { what: "the handler", all }
+        Self { role: "the handler", all }
     }
 
     pub(super) fn of_work(
@@ -138,7 +138,7 @@ impl FaultOrigins {
         sources: &Sources,
     ) -> Self {
         let origin = origin.map(|origin| origin.explained(sources));
-        Self { what: kind.function(), all: Vec::from_iter(origin) }
+        Self { role: kind.function(), all: Vec::from_iter(origin) }
     }
 
     /// Formats a failure: the reason, with a position if it needs one, and the stack. The origins
@@ -153,9 +153,9 @@ impl FaultOrigins {
             }
             (None, [one, more @ ..]) if needs_place => {
                 let middleware = if more.is_empty() { "" } else { ", or in its middleware" };
-                let Self { what, .. } = self;
+                let Self { role, .. } = self;
                 format!(
-                    "{}: in {what} that starts at this line{middleware}: {why}",
+                    "{}: in {role} that starts at this line{middleware}: {why}",
                     one.source_position()
                 )
             }
@@ -171,9 +171,9 @@ impl FaultOrigins {
         }
         stack.iter().for_each(|line| text.push_str(&format!("\n{line}")));
         for (at, origin) in unseen.iter().enumerate() {
-            let what = if at == 0 { self.what } else { "its middleware" };
+            let role = if at == 0 { self.role } else { "its middleware" };
             if !is_shown(origin) {
-                text.push_str(&format!("\n\t{}: {what} starts here", origin.source_position()));
+                text.push_str(&format!("\n\t{}: {role} starts here", origin.source_position()));
             }
         }
         text

@@ -150,8 +150,8 @@ impl Host {
     /// Returns the operation that a coroutine has requested by these yielded values, or its end.
     /// Returns none when the coroutine has to yield no such values.
     pub(crate) fn step(&self, coroutine: &Coroutine, yielded: Yielded) -> Option<CoroutineStep> {
-        let (mark, what, third, fourth) = yielded;
-        match (which(&mark), what) {
+        let (mark, value, third, fourth) = yielded;
+        match (which(&mark), value) {
             (Some(Mark::Done), Value::String(text)) => {
                 return Some(CoroutineStep::Done(Unsent::Text(WrittenText::new(text, false))));
             }

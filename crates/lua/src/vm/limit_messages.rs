@@ -201,9 +201,9 @@ pub(crate) fn background_wall_ms(allowance: &Allowance) -> u64 {
 }
 
 /// Returns the message for work in a script that was replaced too often.
-pub(crate) fn replaced(what: &str) -> String {
+pub(crate) fn replaced(task: &str) -> String {
     format!(
-        "{what} was ended: the script was reloaded more than {OLD_VMS_MAX} times since it began, \
+        "{task} was ended: the script was reloaded more than {OLD_VMS_MAX} times since it began, \
          which no flag raises"
     )
 }
@@ -231,7 +231,7 @@ mod tests {
 
     /// The message of each limit names it, its value, and the way to raise it.
     #[test]
-    fn every_limit_names_its_value_and_what_raises_it() {
+    fn every_limit_message_names_its_value_and_its_option() {
         let allowance = Allowance {
             cpu_ms: 7_001,
             memory_bytes: 3 << 20,
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_a_body_names_its_value_its_route_and_what_sets_it() {
+    fn the_body_limit_message_names_value_route_and_setting() {
         use LimitSetter::{Default, Form, Route, Script};
         for (set_by, route, is_page, words) in [
             (Default, Some("/up"), false, &["the default:", "`body` of the route \"/up\""][..]),

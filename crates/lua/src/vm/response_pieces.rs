@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_what_concat_makes_one_string_of() {
+    fn response_pieces_equal_the_result_of_table_concat() {
         for code in ["{ '' }", "{ 'no part of it', 'a', 'bc', '' }", "{ '', 1, 'x', 0.5, -2 }"] {
             let lua = sandbox::open().expect("a VM");
             let whole = format!("return table.concat({code}, '', 2)");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_an_error() {
+    fn a_piece_that_is_not_a_string_or_number_is_an_error() {
         for (code, kind) in [("{ '', 'a', {} }", "table"), ("{ '', true }", "boolean")] {
             let why = pieces_of(&format!("return {code}")).expect_err(code);
             assert!(why.contains(&format!("a piece of the response is a {kind}, ")), "{why}");
@@ -198,7 +198,7 @@ mod tests {
     /// VM without the sandbox has finalizers of scripts.
     #[cfg(feature = "lua54")]
     #[test]
-    fn a_finalizer_that_changes_the_table_meanwhile_does_no_harm() {
+    fn a_finalizer_that_changes_the_table_of_pieces_is_harmless() {
         let code = "
             collectgarbage('stop')
             local pieces, change = { '' }, ...
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_room_of_a_list_is_used_again() {
+    fn the_capacity_of_a_piece_list_is_reused() {
         let mut list = PieceList::default();
         let text = String::from("a piece");
         let mut pieces = list.take();

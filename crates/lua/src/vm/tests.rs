@@ -79,7 +79,7 @@ fn ends_within(
 }
 
 #[test]
-fn coroutines_of_a_script_are_no_way_around_the_budget() {
+fn coroutines_do_not_evade_the_cpu_limit() {
     let mut room = Room::new();
     for code in [
         "coroutine.wrap(function() while true do end end)()",
@@ -106,7 +106,7 @@ fn coroutines_of_a_script_are_no_way_around_the_budget() {
 }
 
 #[test]
-fn memory_that_one_has_used_up_is_there_for_the_next() {
+fn memory_used_up_by_one_task_is_free_for_the_next() {
     let mut room = Room::new();
     for code in [
         "local all = {} for n = 1, 2^53 do all[n] = ('x'):rep(1000) .. n end",
@@ -138,7 +138,7 @@ fn memory_that_one_has_used_up_is_there_for_the_next() {
 
 /// What a script can do to its globals reaches neither the runtime nor the budget.
 #[test]
-fn whatever_a_script_breaks_it_breaks_for_itself() {
+fn changed_globals_affect_neither_runtime_nor_limits() {
     let mut room = Room::new();
     for code in [
         "coroutine.yield, coroutine.resume, coroutine.wrap = nil, nil, nil",
@@ -153,7 +153,7 @@ fn whatever_a_script_breaks_it_breaks_for_itself() {
 }
 
 #[test]
-fn what_a_request_lets_go_of_is_its_own_again() {
+fn memory_that_a_request_releases_is_returned_to_its_budget() {
     let mut room = Room::new();
     let ends = |room: &mut Room, code: &str| {
         let function = room.vm.lua.load(code).into_function().expect(code);
@@ -184,7 +184,7 @@ fn what_a_request_lets_go_of_is_its_own_again() {
 
 /// Whichever Lua it is, and whatever stands between the host and the script in it.
 #[test]
-fn an_error_shows_the_stack_of_the_script_and_nothing_else() {
+fn a_traceback_shows_only_frames_of_the_script() {
     let mut room = Room::new();
     for why in ["'why'", "setmetatable({}, { __tostring = function() return 'code:1: why' end })"] {
         let code = format!("local function inner() error({why}) end inner()");
@@ -200,7 +200,7 @@ fn an_error_shows_the_stack_of_the_script_and_nothing_else() {
 }
 
 #[test]
-fn messages_that_nobody_has_heard_have_a_bound() {
+fn undelivered_messages_are_limited_in_memory() {
     let mut room = Room::new();
     let code = "for n = 1, 3 do pinion.send('news', ('x'):rep(2^20)) end";
     let quota = Arc::clone(&room.vm.host.work.messages.borrow());

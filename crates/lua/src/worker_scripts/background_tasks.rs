@@ -262,9 +262,9 @@ impl Scripts {
         self.end_of(vm, id);
     }
 
-    /// Logs an event of background work that `what` has begun.
-    pub(super) fn log_background(&mut self, what: &str, text: &str) {
-        log_failure(&self.ids.next(), &format!("{what}: {text}"));
+    /// Logs an event of background work that `origin` has begun.
+    pub(super) fn log_background(&mut self, origin: &str, text: &str) {
+        log_failure(&self.ids.next(), &format!("{origin}: {text}"));
     }
 
     /// Ends a task.

@@ -129,7 +129,7 @@ mod tests {
     use pinion_engine::clock::Now;
 
     #[test]
-    fn timers_of_tasks_that_are_over_go_away() {
+    fn timers_of_ended_tasks_are_removed() {
         let mut watchdog = CpuWatchdogs::new(1).watchdog(0).expect("watched");
         let program = SiteProgram::new("site.lua", Vec::new());
         let started = Vm::start(&program, &mut watchdog, WorkerSite::default(), Now::read());

@@ -65,7 +65,7 @@ fn table_of(lua: &Lua, keys: impl IntoIterator<Item = f64>) -> (Table, usize) {
 }
 
 #[test]
-fn a_million_numbers_that_collide_without_a_seed_do_not() {
+fn a_million_numbers_crafted_to_collide_do_not_collide() {
     let keys = colliding(MANY);
     assert_eq!(keys.iter().map(|key| key.to_bits()).collect::<BTreeSet<_>>().len(), MANY);
     let lua = open();
@@ -140,7 +140,7 @@ const KINDS: [(&str, &str); 12] = [
 
 /// All code that finds a key, and all code that sets one, has to compute the same hash.
 #[test]
-fn whatever_sets_a_key_everything_finds_it() {
+fn all_code_paths_find_a_key_that_any_of_them_set() {
     let code = r#"
         local function set(table, keys)
             for at = 1, #keys do table[keys[at]] = at end
@@ -207,7 +207,7 @@ fn whatever_sets_a_key_everything_finds_it() {
 /// The hash of a constant is computed by the compiler. It is used where the constant is not in the
 /// table that the trace was made for, and in others may be.
 #[test]
-fn constant_keys_are_found_in_whatever_table() {
+fn constant_keys_are_found_in_tables_of_any_shape() {
     let constants = [
         "0.5", "-0.5", "1e300", "-3", "2^53", "1/0", "5e-324", "true", "false", "'name'", "other",
         "tostring",
@@ -242,7 +242,7 @@ fn constant_keys_are_found_in_whatever_table() {
 
 /// Zero has two forms, and NaN is no key.
 #[test]
-fn zero_is_one_key_and_nan_is_none() {
+fn both_zeros_are_one_key_and_nan_is_not_a_key() {
     let lua = open();
     let code = "local zero, table, found = ..., { [0.5] = 1 }, 0
         for n = 1, 300 do
@@ -264,7 +264,7 @@ const ORDER: &str = "PINION_TEST_ORDER_OF_KEYS";
 
 /// The order in which a table gives its keys is that of their hashes.
 #[test]
-fn each_process_has_hashes_of_its_own() {
+fn each_process_hashes_keys_differently() {
     let order = || {
         let code = "local table, order = {}, {}
             for n = 1, 100 do table[n + 0.5] = n end
@@ -280,7 +280,7 @@ fn each_process_has_hashes_of_its_own() {
     let own = std::env::current_exe().expect("this program");
     let mut command = Command::new(own);
     command.env(ORDER, "1").args(["--exact", "--nocapture"]);
-    command.arg("hash_of_keys::each_process_has_hashes_of_its_own");
+    command.arg("hash_of_keys::each_process_hashes_keys_differently");
     let output = command.output().expect("it runs");
     let other = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && other.contains("order "), "{other}");

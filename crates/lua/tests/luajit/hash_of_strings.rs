@@ -8,7 +8,7 @@ const CHAIN_MAX: usize = 80;
 
 /// LuaJIT hashes four positions of a string first. These strings are equal there.
 #[test]
-fn strings_that_agree_where_luajit_looks_do_not_collide() {
+fn strings_equal_at_the_hashed_positions_do_not_collide() {
     for bytes in [32, 64, 200, 1000] {
         let lua = open();
         let kept = lua.create_table().expect("a table");

@@ -16,7 +16,9 @@ unsafe extern "C-unwind" {
 /// Returns a VM with the compiler on, and all that belongs to it.
 pub(crate) fn open() -> Lua {
     let lua = pinion_lua::sandbox::open().expect("a VM");
-    assert!(jit(&lua).get::<Function>("status").and_then(|f| f.call::<bool>(())).expect("told"));
+    assert!(
+        jit(&lua).get::<Function>("status").and_then(|f| f.call::<bool>(())).expect("a status")
+    );
     lua
 }
 
@@ -35,7 +37,7 @@ pub(crate) fn traces(lua: &Lua) -> usize {
     let open: Function = libraries.raw_get("jit.util").expect("a function");
     let trace_info: Function =
         open.call::<Table>(()).expect("opened").get("traceinfo").expect("a function");
-    let is_there = |at: &usize| trace_info.call::<Option<Table>>(*at).expect("told").is_some();
+    let is_there = |at: &usize| trace_info.call::<Option<Table>>(*at).expect("called").is_some();
     (1..TRACE_NUMBERS).filter(is_there).count()
 }
 

@@ -3,7 +3,7 @@
 use super::inspectable_vm::{open, traces};
 
 #[test]
-fn whole_numbers_have_all_their_digits_in_every_way_to_text() {
+fn integers_have_all_digits_in_every_conversion_to_text() {
     let lua = open();
     let code = "local n = ...
         local last
@@ -38,7 +38,7 @@ fn whole_numbers_have_all_their_digits_in_every_way_to_text() {
 }
 
 #[test]
-fn formats_do_as_they_are_told() {
+fn numeric_formats_of_string_format_are_unchanged() {
     let lua = open();
     let code = "return string.format('%.14g %g %e %.3f %d', 1e15, 1e15, 1e15, 1e15, 1e15)";
     let text: String = lua.load(code).eval().expect("text");

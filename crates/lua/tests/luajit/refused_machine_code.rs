@@ -57,7 +57,7 @@ fn summing(lua: &Lua) -> Function {
 }
 
 #[test]
-fn a_vm_that_may_not_run_what_it_compiles_goes_on_without() {
+fn a_vm_without_executable_memory_continues_without_the_compiler() {
     let lua = open();
     let (known, new) = (summing(&lua), summing(&lua));
     sum(&lua, &known, 2000);
@@ -66,7 +66,7 @@ fn a_vm_that_may_not_run_what_it_compiles_goes_on_without() {
     // Another loop: its code cannot be made executable, nor that of the first one again.
     sum(&lua, &new, 2000);
     let is_on = || jit(&lua).get::<Function>("status").and_then(|f| f.call::<bool>(()));
-    assert!(!is_on().expect("told"));
+    assert!(!is_on().expect("a status"));
     assert_eq!(traces(&lua), 0);
     for from in [1, 500, 2000] {
         sum(&lua, &known, from);
@@ -77,7 +77,7 @@ fn a_vm_that_may_not_run_what_it_compiles_goes_on_without() {
 
 /// The same holds for a branch of a loop that is compiled: the exit of its trace is changed, too.
 #[test]
-fn a_branch_that_may_not_be_run_is_forgotten_with_its_loop() {
+fn a_branch_without_executable_memory_is_dropped_with_its_loop() {
     let lua = open();
     let function = summing(&lua);
     sum(&lua, &function, 2000);
@@ -91,7 +91,7 @@ fn a_branch_that_may_not_be_run_is_forgotten_with_its_loop() {
 
 /// A VM that has compiled nothing yet, in a process that may not.
 #[test]
-fn the_first_loop_may_be_the_one_that_is_refused() {
+fn the_first_compiled_loop_may_be_refused_executable_memory() {
     let lua = open();
     let function = summing(&lua);
     refuse_executable_memory();

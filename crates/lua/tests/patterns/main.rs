@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn the_corpus_of_pattern() {
+fn the_pattern_corpus_agrees_with_lua() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/pattern");
     let (mut files, mut compared) = (0, 0);
     for entry in fs::read_dir(folder).expect("the corpus") {

@@ -414,7 +414,7 @@ fn number(variable: &str) -> Option<u64> {
 
 /// Every seed keeps all laws. `PINION_SIM_SEED` selects one, `PINION_SIM_SEEDS` sets their number.
 #[test]
-fn seeds() {
+fn every_seed_keeps_all_laws_of_reloads() {
     if let Some(seed) = number("PINION_SIM_SEED") {
         println!("{:?}", run(seed));
         return;

@@ -36,7 +36,7 @@ pub(crate) fn text(stage: &mut Stage<true>, path: &str) -> String {
 
 /// The time in scripts is that of the worker's clocks.
 #[test]
-fn the_time_in_scripts_is_that_of_the_worker() {
+fn scripts_use_the_clock_of_the_worker() {
     let key = "0123456789abcdef".repeat(2);
     let mut stage = stage(&format!(
         r#"
@@ -65,7 +65,7 @@ fn the_time_in_scripts_is_that_of_the_worker() {
 /// Each minute of the clock causes one run of cron, and a run that takes longer than its interval
 /// is not started a second time.
 #[test]
-fn what_is_repeated_comes_when_it_is_due_and_once_at_a_time() {
+fn scheduled_functions_run_when_due_and_never_overlap() {
     let mut stage = stage(
         r#"
         local cron, runs, now, most = 0, 0, 0, 0
@@ -88,7 +88,7 @@ fn what_is_repeated_comes_when_it_is_due_and_once_at_a_time() {
 
 /// A replaced script is dropped when its last work ends, however late that work could have been.
 #[test]
-fn a_replaced_script_goes_with_its_last_work() {
+fn a_replaced_script_is_dropped_after_its_last_task() {
     let script = r#"
         pinion.get("/spawn", function()
             pinion.spawn(function() pinion.sleep(2) pinion.keep.done = true end)
@@ -110,7 +110,7 @@ fn a_replaced_script_goes_with_its_last_work() {
 /// If one script too many is replaced, the requests of the oldest one get an error; its work after
 /// the responses is not begun.
 #[test]
-fn of_too_many_replaced_scripts_the_oldest_ends() {
+fn the_oldest_of_too_many_replaced_scripts_is_ended() {
     let script = |version: u32| {
         program(&format!(
             r#"
@@ -147,7 +147,7 @@ fn of_too_many_replaced_scripts_the_oldest_ends() {
 /// Work without requests that is due at once takes as many passes as it has shares, without waits
 /// in between; then the worker waits for the next due work.
 #[test]
-fn much_work_that_is_due_at_once_takes_its_shares_of_passes() {
+fn tasks_that_are_due_at_once_are_spread_over_several_passes() {
     const SHARES: usize = 10;
     let mut stage = stage(&format!(
         r#"
@@ -180,7 +180,7 @@ fn much_work_that_is_due_at_once_takes_its_shares_of_passes() {
 
 /// A script without work when it is replaced does not count as a replaced one.
 #[test]
-fn a_replaced_script_without_work_ends_no_other() {
+fn a_replaced_script_without_tasks_does_not_count() {
     let script = |version: u32| {
         program(&format!(
             r#"pinion.get("/sleep/:n", function() pinion.sleep(5) return "version {version}" end)"#

@@ -88,7 +88,7 @@ fn is_whole(heard: &Heard, bytes: usize) -> bool {
 
 /// A script that is replaced meanwhile does not affect the response.
 #[test]
-fn a_response_that_is_written_is_taken_as_slowly_as_its_client_is() {
+fn a_slow_client_gets_a_whole_written_response() {
     let mut stage = Stage::new(1, Faults::default(), program(SCRIPT));
     let talk = ask(&mut stage, "/stream");
     assert!(stage.reload(program(SCRIPT)));
@@ -99,7 +99,7 @@ fn a_response_that_is_written_is_taken_as_slowly_as_its_client_is() {
 
 /// A handler only gets back the time for which it has waited for its client.
 #[test]
-fn the_own_time_of_a_handler_with_a_slow_client_runs_out() {
+fn a_handler_with_a_slow_client_still_has_a_time_limit() {
     let mut stage = Stage::new(1, Faults::default(), program(SCRIPT));
     let talk = ask(&mut stage, "/late");
     let (heard, ms) = taken_slowly(&mut stage, talk);
@@ -108,7 +108,7 @@ fn the_own_time_of_a_handler_with_a_slow_client_runs_out() {
 }
 
 #[test]
-fn a_file_is_taken_as_slowly_as_its_client_is() {
+fn a_slow_client_gets_a_whole_file() {
     let mut stage = Stage::new(1, Faults::default(), with_file(program(SCRIPT)));
     let talk = ask(&mut stage, "/file");
     let (heard, ms) = taken_slowly(&mut stage, talk);
@@ -118,7 +118,7 @@ fn a_file_is_taken_as_slowly_as_its_client_is() {
 
 /// After a file a handler has its time limit once more, as the operator has set it.
 #[test]
-fn a_handler_has_no_more_than_its_own_time_behind_a_file() {
+fn a_handler_has_one_time_limit_after_a_file() {
     for (wall_ms, state) in [(1_000, "sent"), (2_000, "slept")] {
         let allowance = Allowance { wall_ms, ..Allowance::default() };
         let program = with_file(program(SCRIPT)).allowed(allowance);
@@ -138,7 +138,7 @@ fn a_handler_has_no_more_than_its_own_time_behind_a_file() {
 /// The time of a stream counts from one write to the next. A stream without writes ends, however
 /// often it is flushed.
 #[test]
-fn a_stream_has_its_time_anew_with_each_write() {
+fn each_write_restarts_the_time_limit_of_a_stream() {
     for (target, is_complete) in [("/events", true), ("/silence", false)] {
         let mut stage = Stage::new(1, Faults::default(), program(SCRIPT));
         let mut talk = ask(&mut stage, target);
@@ -158,7 +158,7 @@ fn a_stream_has_its_time_anew_with_each_write() {
 
 /// A client that reads a little now and then, and never all of it, does not keep its handler.
 #[test]
-fn a_response_is_not_taken_for_ever() {
+fn a_response_to_a_client_that_never_finishes_is_aborted() {
     let mut stage = Stage::new(1, Faults::default(), program(SCRIPT));
     let talk = ask(&mut stage, "/endless");
     let (heard, ms) = taken_slowly(&mut stage, talk);

@@ -82,12 +82,12 @@ pub(crate) fn examine_folder(
             Ok(CheckNotes { warnings, notes: notes.iter().map(|note| shown(note)).collect() })
         }
         Err(BuildError::Code(errors)) => {
-            let fault = |CodeError { file, line, what, .. }: &CodeError| match line {
+            let fault = |CodeError { file, line, message, .. }: &CodeError| match line {
                 Some(line) => {
                     let place = TextPlace::of_line(*line as usize);
-                    ConfigFault::at(&on_disk(file), place, what.clone())
+                    ConfigFault::at(&on_disk(file), place, message.clone())
                 }
-                None => ConfigFault::of(&on_disk(file), what.clone()),
+                None => ConfigFault::of(&on_disk(file), message.clone()),
             };
             Err(errors.iter().map(fault).chain(syntax_errors(folder, options)).collect())
         }

@@ -200,12 +200,12 @@ fn row_of(start: &ProgramStart, error: &StartError) -> &'static str {
                 "program-directory"
             }
         }
-        StartError::TooMany { what: "variables", .. }
+        StartError::TooMany { elements: "variables", .. }
         | StartError::TooLarge(_)
         | StartError::Variable(_)
         | StartError::DuplicateVariable(_)
         | StartError::Marker => "program-environment",
-        StartError::TooMany { what: "supplementary groups", .. } => "program-groups",
+        StartError::TooMany { elements: "supplementary groups", .. } => "program-groups",
         StartError::TooMany { .. } | StartError::Argument(_) => "program-command",
         StartError::Nice | StartError::Privilege { capability: "CAP_SYS_NICE", .. } => {
             "program-nice"

@@ -41,7 +41,7 @@ fn status(supervisor: &Supervisor) -> ProgramStatus {
 }
 
 #[test]
-fn a_program_is_started_and_started_again() {
+fn a_program_is_started_and_restarted_after_its_exit() {
     let mut supervisor = running();
     assert_eq!(
         (status(&supervisor).phase, supervisor.deadline_ms()),
@@ -64,7 +64,7 @@ fn a_program_is_started_and_started_again() {
 }
 
 #[test]
-fn a_start_that_fails_says_why_and_is_tried_again() {
+fn a_failed_start_is_logged_with_its_reason_and_retried() {
     let mut supervisor = Supervisor::new(1);
     supervisor.set_programs(&[program("web", 0, 1)], 0);
     outputs(&mut supervisor);
@@ -82,7 +82,7 @@ fn a_start_that_fails_says_why_and_is_tried_again() {
 
 /// A start that is rejected because too many programs run is not a failure of the program.
 #[test]
-fn a_start_without_room_is_tried_again_soon() {
+fn a_start_rejected_for_too_many_programs_is_retried_soon() {
     let mut supervisor = Supervisor::new(1);
     supervisor.set_programs(&[program("web", 0, 1)], 0);
     outputs(&mut supervisor);
@@ -129,7 +129,7 @@ fn a_removed_program_is_stopped() {
 }
 
 #[test]
-fn a_table_that_was_just_replaced_is_no_failure() {
+fn a_rejection_for_a_stale_table_is_not_a_failure() {
     let mut supervisor = Supervisor::new(1);
     supervisor.set_programs(&[program("web", 0, 1)], 0);
     outputs(&mut supervisor);
@@ -139,7 +139,7 @@ fn a_table_that_was_just_replaced_is_no_failure() {
 }
 
 #[test]
-fn nothing_is_started_after_the_end_of_the_spawner() {
+fn no_program_is_started_after_the_end_of_the_spawner() {
     let mut supervisor = running();
     supervisor.on_spawner_end(50);
     supervisor.set_programs(&[program("other", 0, 1)], 60);
@@ -324,7 +324,7 @@ impl Model {
 proptest! {
     /// The model checks after each event that no program runs twice and none is started too soon.
     #[test]
-    fn programs_are_always_started_again(events in events()) {
+    fn configured_programs_always_run_in_the_end(events in events()) {
         let mut model = Model::new();
         events.into_iter().for_each(|event| model.apply(event));
         model.stop_all();
@@ -337,7 +337,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stop_always_ends(events in events(), late in events()) {
+    fn a_stop_always_completes(events in events(), late in events()) {
         let mut model = Model::new();
         events.into_iter().for_each(|event| model.apply(event));
         model.configure([0; 3]);

@@ -64,7 +64,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 #[test]
-fn no_response_takes_memory() {
+fn responses_allocate_no_memory() {
     let tag = get("/text.txt").field("ETag").expect("always").to_owned();
     let sixteen: Vec<String> = (0..16).map(|n| format!("{0}-{0}", 2 * n)).collect();
     let requests = [
@@ -98,7 +98,7 @@ fn no_response_takes_memory() {
 
 /// The error pages of a site are in memory already.
 #[test]
-fn no_page_of_an_error_takes_memory() {
+fn error_pages_allocate_no_memory() {
     let mut m = Maker::new();
     let html = m.shared(Role::Ordinary, 405, "type");
     let page = vec![b'x'; ERROR_PAGE_MAX_BYTES as usize];
@@ -111,7 +111,7 @@ fn no_page_of_an_error_takes_memory() {
 
 /// Rules of every kind, with the longest paths and queries among the requests.
 #[test]
-fn no_rule_takes_memory() {
+fn redirects_and_rewrites_allocate_no_memory() {
     let rule = |from: &str, query: &[(&str, &str)], to: &str, status| Rule {
         from: from.to_owned(),
         query: query.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect(),
@@ -156,7 +156,7 @@ fn no_rule_takes_memory() {
 
 /// Fields that rules change for unknown paths.
 #[test]
-fn no_rule_for_fields_takes_memory() {
+fn field_rules_allocate_no_memory() {
     let mut m = Maker::new();
     m.shared(Role::Generated, 0, "");
     m.shared(Role::SlashRedirect, 308, "");
@@ -237,7 +237,7 @@ fn assert_no_memory(bytes: &[u8], requests: &[String]) {
 /// Once a section and the table exist, requests of HTTP/2 and HTTP/3 allocate no memory, whatever
 /// they add to the table, even if they exceed the limits.
 #[test]
-fn no_section_takes_memory() {
+fn field_sections_allocate_no_memory() {
     let mut section = FieldSection::new();
     let mut decoder = Decoder::new(4096);
     let limits = Limits::default();
@@ -272,7 +272,7 @@ fn no_section_takes_memory() {
 /// Once a connection of HTTP/3 is warm, its requests allocate no memory: an early priority, a head,
 /// content, skipped frames, and the frames of a response.
 #[test]
-fn no_request_stream_takes_memory() {
+fn request_streams_allocate_no_memory() {
     let mut section = FieldSection::new();
     let mut session = Session::new(&SessionSettings::default(), 0);
     let mut control = UniState::default();
@@ -316,7 +316,7 @@ fn no_request_stream_takes_memory() {
 }
 
 #[test]
-fn finding_a_site_by_its_host_takes_no_memory() {
+fn host_selection_allocates_no_memory() {
     let patterns = ["a.org", "*.b.org", "*.deep.b.org"];
     let sites = patterns.map(|text| vec![HostPattern::parse(text).expect("a pattern")]);
     let hosts = Hosts::new(sites.iter().map(Vec::as_slice));

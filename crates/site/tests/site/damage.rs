@@ -4,7 +4,7 @@ use crate::sample_site::{archive, ask_opened};
 use pinion_archive::{Layout, SectionKind};
 
 #[test]
-fn every_flipped_byte_gives_the_same_answers_or_500() {
+fn every_flipped_byte_gives_the_same_responses_or_500() {
     const REQUESTS: [&str; 8] = [
         "GET / HTTP/1.1\r\nAccept-Encoding: br",
         "GET /text.txt HTTP/1.1\r\nRange: bytes=0-1,5-6",

@@ -38,7 +38,7 @@ fn ask(request: &str, field: &str) -> (u16, Vec<u8>) {
 }
 
 #[test]
-fn navigations_get_the_single_page() {
+fn navigations_get_the_single_page_application() {
     let page = (200, APP.to_vec());
     for path in ["/users/7", "/users/7/", "/about.html", "/a.b/c", "/%2F"] {
         for field in [
@@ -52,7 +52,7 @@ fn navigations_get_the_single_page() {
 }
 
 #[test]
-fn what_a_page_asks_for_stays_missing() {
+fn missing_subresources_are_404_despite_the_single_page() {
     let missing = (404, b"missing".to_vec());
     for (request, field) in [
         ("GET /style.css", "Sec-Fetch-Mode: navigate"),

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::host_selection_oracle;
 
 #[test]
-fn the_corpus_of_hosts() {
+fn the_hosts_corpus_agrees_with_the_oracle() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/hosts");
     let mut count = 0;
     for entry in fs::read_dir(&folder).expect("the corpus") {

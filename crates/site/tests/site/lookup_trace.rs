@@ -139,7 +139,7 @@ fn site() -> Site {
 }
 
 #[test]
-fn each_step_is_told_in_its_order() {
+fn the_lookup_trace_lists_each_step_in_order() {
     let site = site();
     for (request, expected) in [
         (

@@ -6,7 +6,7 @@ const ALLOW: Option<&str> = Some("GET, HEAD, OPTIONS");
 
 /// RFC 9110 §15.5.6: "The origin server MUST generate an Allow header field in a 405 response".
 #[test]
-fn the_look_up_comes_before_the_method() {
+fn the_lookup_precedes_the_method_check() {
     // RFC 9110 §15.6.2: 501 "when the server does not recognize the request method".
     let known = ["POST", "PUT", "DELETE", "PATCH", "TRACE", "QUERY"];
     let known = known.map(|method| (method, 405, ALLOW));
@@ -20,7 +20,7 @@ fn the_look_up_comes_before_the_method() {
 }
 
 #[test]
-fn options_says_what_is_allowed() {
+fn options_lists_the_allowed_methods() {
     for target in ["/text.txt", "*", "/"] {
         let response = ask(&format!("OPTIONS {target} HTTP/1.1"));
         assert_eq!((response.status, response.field("Allow")), (204, ALLOW), "{target}");
@@ -30,13 +30,13 @@ fn options_says_what_is_allowed() {
 }
 
 #[test]
-fn there_are_no_tunnels() {
+fn connect_is_501() {
     assert_eq!(ask("CONNECT example.org:443 HTTP/1.1").status, 501);
 }
 
 /// RFC 9110 §9.3.2: the fields of HEAD are those of GET. The engine leaves out the body.
 #[test]
-fn head_is_get() {
+fn head_has_the_status_and_fields_of_get() {
     for path in ["/text.txt", "/", "/nothing", "/docs", "/old", "/empty"] {
         let get = ask(&format!("GET {path} HTTP/1.1"));
         assert_eq!(get, ask(&format!("HEAD {path} HTTP/1.1")), "{path}");
@@ -44,7 +44,7 @@ fn head_is_get() {
 }
 
 #[test]
-fn a_page_is_html_or_text_as_the_client_likes() {
+fn error_pages_are_html_or_text_by_accept() {
     let page = |accept: &str| ask(&format!("POST /text.txt HTTP/1.1\r\nAccept: {accept}"));
     for accept in ["text/html", "*/*", "text/html,application/xhtml+xml,*/*;q=0.8", "image/png"] {
         let response = page(accept);
@@ -59,7 +59,7 @@ fn a_page_is_html_or_text_as_the_client_likes() {
 }
 
 #[test]
-fn generated_answers_have_the_archives_fields() {
+fn generated_responses_have_the_fields_of_the_archive() {
     for request in ["POST /text.txt", "OPTIONS *", "GET /../x", "GET /hook", "CONNECT a:1"] {
         let response = ask(&format!("{request} HTTP/1.1"));
         assert_eq!(response.field("X-Generated"), Some("yes"), "{request}");
@@ -68,7 +68,7 @@ fn generated_answers_have_the_archives_fields() {
 }
 
 #[test]
-fn an_archive_without_entries_answers_404() {
+fn an_archive_without_entries_is_404() {
     let bytes = crate::sample_site::Maker::new().finish();
     assert_eq!(ask_archive(&bytes, "GET / HTTP/1.1").status, 404);
 }

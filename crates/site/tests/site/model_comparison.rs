@@ -42,7 +42,7 @@ fn expected(
 
 proptest! {
     #[test]
-    fn a_site_answers_as_the_model(
+    fn a_site_agrees_with_the_model(
         pages in proptest::collection::btree_map(path(), "[a-z]{1,9}", 0..20),
         missing in proptest::collection::btree_map("(/[ab]{0,2}){0,3}/", "[a-z]{1,9}", 0..4),
         asked in proptest::collection::vec(path(), 1..40),

@@ -25,7 +25,7 @@ fn the_best_accepted_coding_then_the_smallest() {
 }
 
 #[test]
-fn every_representation_has_its_own_tag_and_the_same_vary() {
+fn each_representation_has_its_own_etag_and_the_same_vary() {
     let forms = ["identity", "gzip", "br"]
         .map(|coding| get_with("/", &format!("Accept-Encoding: {coding}")));
     let tags: Vec<_> = forms.iter().map(|form| form.field("ETag").expect("always")).collect();
@@ -39,7 +39,7 @@ fn every_representation_has_its_own_tag_and_the_same_vary() {
 }
 
 #[test]
-fn several_lines_are_one_list() {
+fn several_accept_encoding_lines_are_one_list() {
     let response = get_with("/", "Accept-Encoding: deflate\r\nAccept-Encoding: gzip");
     assert_eq!(response.body, HOME_GZIP);
 }

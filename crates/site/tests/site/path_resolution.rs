@@ -8,7 +8,7 @@ use pinion_archive::Role;
 use pinion_http::content_coding::Coding;
 
 #[test]
-fn a_resource_comes_with_all_its_fields() {
+fn a_resource_has_all_its_fields() {
     let response = get("/text.txt");
     assert_eq!(response.status, 200);
     assert_eq!(response.body, TEXT);
@@ -21,7 +21,7 @@ fn a_resource_comes_with_all_its_fields() {
 }
 
 #[test]
-fn an_alias_names_its_file() {
+fn an_alias_has_the_content_location_of_its_file() {
     let (alias, file) = (get("/"), get("/index.html"));
     assert_eq!(alias.body, HOME);
     assert_eq!(alias.field("Content-Location"), Some("/index.html"));
@@ -32,7 +32,7 @@ fn an_alias_names_its_file() {
 /// RFC 9110 §8.8.2.1: "An origin server with a clock MUST NOT generate a Last-Modified date that
 /// is later than the server's time of message origination".
 #[test]
-fn no_date_of_the_future_and_none_that_is_not_known() {
+fn future_and_unknown_dates_are_not_sent() {
     assert_eq!(get("/future").field("Last-Modified"), None);
     assert_eq!(get("/undated").field("Last-Modified"), None);
     assert_eq!(get("/future").status, 200);
@@ -59,13 +59,13 @@ fn paths_are_decoded_once() {
 }
 
 #[test]
-fn the_query_does_not_choose() {
+fn the_query_does_not_select_the_resource() {
     assert_eq!(get("/text.txt?a=b").body, TEXT);
     assert_eq!(ask("GET http://example.org?x HTTP/1.1").body, HOME);
 }
 
 #[test]
-fn the_nearest_not_found_page_answers() {
+fn the_nearest_not_found_page_is_served() {
     for path in ["/nothing", "/nothing/at/all", "/docs.html", "/text.txt/x"] {
         let response = get(path);
         assert_eq!((response.status, response.body.as_slice()), (404, NOT_FOUND), "{path}");
@@ -90,7 +90,7 @@ fn a_not_found_page_has_no_validators_and_no_ranges() {
 }
 
 #[test]
-fn without_a_page_of_its_own_the_built_in_one_answers() {
+fn without_a_not_found_page_the_built_in_page_is_served() {
     let mut m = Maker::new();
     let plain = m.shared(Role::Ordinary, 200, "text/plain");
     let forms = [m.form(Coding::Identity, plain, TEXT)];
@@ -105,7 +105,7 @@ fn without_a_page_of_its_own_the_built_in_one_answers() {
 }
 
 #[test]
-fn private_entries_do_not_exist() {
+fn private_entries_are_404() {
     for path in ["/secret", "/secret/", "/hidden/", "/hidden"] {
         let response = get(path);
         assert_eq!((response.status, response.body.as_slice()), (404, NOT_FOUND), "{path}");
@@ -113,7 +113,7 @@ fn private_entries_do_not_exist() {
 }
 
 #[test]
-fn a_rewrite_answers_with_its_resource_and_does_not_chain() {
+fn a_rewrite_serves_its_resource_and_does_not_chain() {
     assert_eq!(get("/app").body, HOME);
     assert_eq!(get("/app?x").status, 200);
     for path in ["/loop", "/nowhere"] {
@@ -123,7 +123,7 @@ fn a_rewrite_answers_with_its_resource_and_does_not_chain() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_500() {
+fn handler_and_unknown_entries_are_500() {
     for path in ["/hook", "/novel"] {
         let response = get(path);
         assert_eq!(response.status, 500);
@@ -132,7 +132,7 @@ fn what_cannot_be_answered_is_500() {
 }
 
 #[test]
-fn internal_keys_cannot_be_asked_for() {
+fn internal_keys_cannot_be_requested() {
     let bytes = archive();
     for path in ["/404:/", "/404:/docs/", "/%34%30%34:/"] {
         assert_eq!(ask_archive(&bytes, &format!("GET {path} HTTP/1.1")).status, 404);

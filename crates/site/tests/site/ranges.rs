@@ -81,7 +81,7 @@ fn a_range_without_a_byte_is_416() {
 }
 
 #[test]
-fn an_empty_file_is_sent_whole_whatever_range_is_asked_for() {
+fn an_empty_file_is_sent_whole_for_any_range() {
     for range in ["bytes=0-", "bytes=0-0", "bytes=-1", "bytes=-0", "bytes=5-9,0-1"] {
         let response = get_with("/empty", &format!("Range: {range}"));
         assert_eq!((response.status, response.length()), (200, Some(0)), "{range}");
@@ -91,7 +91,7 @@ fn an_empty_file_is_sent_whole_whatever_range_is_asked_for() {
 }
 
 #[test]
-fn what_is_no_range_is_ignored() {
+fn invalid_ranges_are_ignored() {
     for range in ["bytes=5-1", "bytes=x", "bytes=", "lines=0-1", "bytes 0-1", "bytes=0-1,x"] {
         let response = get_with("/text.txt", &format!("Range: {range}"));
         assert_eq!((response.status, response.body.as_slice()), (200, TEXT), "{range}");
@@ -112,7 +112,7 @@ fn ranges_are_those_of_the_chosen_representation() {
 }
 
 #[test]
-fn if_range_and_the_other_preconditions_come_first() {
+fn if_range_and_other_preconditions_precede_ranges() {
     let tag = get("/text.txt").field("ETag").expect("always").to_owned();
     let date = "Sun, 06 Nov 1994 08:49:37 GMT";
     let status =

@@ -5,7 +5,7 @@ use pinion_archive::Role;
 use pinion_http::content_coding::Coding;
 
 #[test]
-fn the_slash_form_that_exists_is_named() {
+fn a_request_redirects_to_the_existing_slash_form() {
     let response = get("/docs");
     assert_eq!(response.status, 308);
     assert_eq!(response.field("Location"), Some("/docs/"));
@@ -17,7 +17,7 @@ fn the_slash_form_that_exists_is_named() {
 }
 
 #[test]
-fn its_location_is_the_resolved_path_escaped() {
+fn the_slash_redirect_location_is_the_escaped_resolved_path() {
     assert_eq!(get("/%64ocs").field("Location"), Some("/docs/"));
     assert_eq!(get("/x/../docs").field("Location"), Some("/docs/"));
     assert_eq!(get("/a%20b/%c3%bc/").field("Location"), Some("/a%20b/%C3%BC"));
@@ -25,7 +25,7 @@ fn its_location_is_the_resolved_path_escaped() {
 
 /// An empty segment is a segment, not the slash of another form.
 #[test]
-fn an_empty_segment_is_not_taken_off() {
+fn an_empty_segment_is_not_removed() {
     for path in ["/text.txt//", "/docs//", "//"] {
         assert_eq!(get(path).status, 404, "{path}");
     }

@@ -98,7 +98,7 @@ fn in_words(response: &Resolution, files: &BTreeMap<String, String>) -> String {
 }
 
 #[test]
-fn the_worked_table_is_what_happens() {
+fn the_worked_table_of_the_document_is_correct() {
     let (site, files) = site();
     let bytes = archive(&site);
     let layout = Layout::open(&bytes).expect("sound");
@@ -118,7 +118,7 @@ fn the_worked_table_is_what_happens() {
 
 /// The last row, which a site with a page for everything never reaches.
 #[test]
-fn without_a_page_for_it_the_built_in_one_answers() {
+fn without_404_html_the_built_in_page_is_served() {
     let (mut site, _) = site();
     assert!(DOCUMENT.contains("Without `404.html`, `/users/7` is the built-in page"));
     site.fallbacks.remove("/").expect("the page");

@@ -258,7 +258,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn a_site_with_rules_answers_as_the_interpreter(
+    fn a_site_with_rules_agrees_with_the_interpreter(
         site in site(),
         requests in proptest::collection::vec(request(), 1..40),
     ) {
@@ -307,7 +307,7 @@ fn captures_never_name_a_host() {
 
 /// A target may use a capture repeatedly, but a head has a maximum length.
 #[test]
-fn a_location_that_grows_too_long_is_414() {
+fn a_location_that_becomes_too_long_is_414() {
     let site = one_rule("/a/*", &format!("/{}", "x/:splat/".repeat(30)), 302);
     assert!(location(&site, "/a/b").is_some());
     let bytes = archive(&site);
@@ -325,7 +325,7 @@ fn a_location_that_grows_too_long_is_414() {
 
 /// An escaped slash of a name stays escaped in a redirect. A key has no escapes.
 #[test]
-fn an_escaped_slash_stays_one_where_it_is_captured() {
+fn a_captured_escaped_slash_remains_escaped() {
     let mut site = one_rule("/app/*", "/app.html", 200);
     site.pages.insert("/app.html".to_owned());
     let bytes = archive(&site);
@@ -390,7 +390,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn the_target_of_a_rewrite_resolves_like_a_request(
+    fn a_rewrite_target_is_resolved_like_a_request(
         mut site in site(),
         target in path(),
         navigation in any::<bool>(),
@@ -438,7 +438,7 @@ fn a_rewrite_finds_the_page_under_either_slash_form() {
 }
 
 #[test]
-fn rules_answer_methods_as_what_they_lead_to() {
+fn rules_allow_the_methods_of_their_result() {
     let mut site = one_rule("/old/*", "/new", 302);
     site.pages.insert("/page".to_owned());
     site.rules.extend(one_rule("/app/*", "/page", 200).rules);
@@ -455,7 +455,7 @@ fn rules_answer_methods_as_what_they_lead_to() {
 
 /// A rewrite is the page itself, with its validators; a page of an error has none.
 #[test]
-fn a_rewrite_is_a_resource_and_an_error_page_is_not() {
+fn a_rewrite_has_validators_and_an_error_page_has_none() {
     let mut site = one_rule("/app/*", "/page", 200);
     site.pages.insert("/page".to_owned());
     site.rules.extend(one_rule("/gone/*", "/page", 410).rules);
@@ -473,7 +473,7 @@ fn a_rewrite_is_a_resource_and_an_error_page_is_not() {
 
 /// An error is `no-store` once, whatever fields the page has.
 #[test]
-fn an_error_with_the_content_of_a_page_is_never_stored() {
+fn an_error_with_the_content_of_a_page_is_no_store() {
     let own: [&[(&str, &str)]; 3] = [
         &[("X-A", "1"), ("Accept-Ranges", "bytes")],
         &[("cache-control", "max-age=60"), ("X-A", "1"), ("Cache-Control", "public")],
@@ -498,7 +498,7 @@ fn an_error_with_the_content_of_a_page_is_never_stored() {
 
 /// Rules that became entries have the same responses as those that are tried in order.
 #[test]
-fn a_rewrite_entry_has_a_status() {
+fn rewrite_entries_have_their_own_status() {
     let mut m = Maker::new();
     let html = m.shared(Role::Ordinary, 200, "text/html");
     let forms = [m.form(Coding::Identity, html, b"/page")];

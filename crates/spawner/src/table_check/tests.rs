@@ -14,7 +14,7 @@ fn error(change: impl FnOnce(&mut ProgramStart)) -> String {
 }
 
 #[test]
-fn a_plain_program_is_right() {
+fn a_minimal_program_passes_the_check() {
     assert_eq!(error(|_| ()), "");
     assert!(StartTable::default().check().is_ok());
 }
@@ -34,7 +34,7 @@ fn programs_must_be_absolute_existing_executable_files() {
 }
 
 #[test]
-fn names_arguments_and_environment_are_bounded() {
+fn names_arguments_and_environment_are_limited() {
     let name = |name: &str| error(|start| start.name = name.into());
     for wrong in ["", "a b", "ä", "a\n", &"x".repeat(NAME_MAX_BYTES + 1)] {
         assert!(name(wrong).contains("a name has 1 to 32"), "{wrong}");
@@ -58,7 +58,7 @@ fn names_arguments_and_environment_are_bounded() {
 }
 
 #[test]
-fn settings_of_the_process_are_bounded() {
+fn settings_of_the_process_are_limited() {
     assert!(error(|start| start.nice = Some(20)).contains("-20 to 19"));
     assert_eq!(error(|start| start.nice = Some(19)), "");
     let is_allowed = needs(CapabilitySet::SYS_NICE, "", "").is_ok();
@@ -79,7 +79,7 @@ fn settings_of_the_process_are_bounded() {
 }
 
 #[test]
-fn tables_are_bounded() {
+fn tables_are_limited_in_number_and_size() {
     let starts = |count: usize, size: usize| {
         let start = |number: usize| ProgramStart {
             arguments: vec![OsString::from_vec(vec![b'x'; size])],
@@ -95,7 +95,7 @@ fn tables_are_bounded() {
 }
 
 #[test]
-fn wrong_numbers_of_users_are_refused() {
+fn invalid_user_and_group_ids_are_refused() {
     let identity = |groups: Vec<u32>, uid| Identity { uid, gid: 1, groups };
     let of = |identity| error(|start| start.identity = Some(identity));
     assert!(of(identity(vec![], u32::MAX)).contains("is no user or group"));
@@ -104,7 +104,7 @@ fn wrong_numbers_of_users_are_refused() {
 
 /// A supervised program need not exist, because its start is retried until it does.
 #[test]
-fn files_of_supervised_programs_are_no_part_of_the_table() {
+fn missing_files_of_supervised_programs_do_not_fail_the_table() {
     let missing =
         ProgramStart { kind: ProgramKind::Supervised, ..ProgramStart::new("app", "/no/such") };
     assert!(missing.check_files().is_err());
@@ -116,7 +116,7 @@ fn files_of_supervised_programs_are_no_part_of_the_table() {
 
 /// The server cannot open a private folder of another user, but the program can.
 #[test]
-fn files_that_only_the_user_of_the_program_sees_are_not_refused() {
+fn files_that_only_the_user_of_the_program_can_access_are_accepted() {
     use rustix::thread::set_capabilities;
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
@@ -145,7 +145,7 @@ fn files_that_only_the_user_of_the_program_sees_are_not_refused() {
 }
 
 #[test]
-fn cgi_scripts_have_a_folder_and_do_not_run_as_root() {
+fn cgi_scripts_need_a_folder_and_do_not_run_as_root() {
     let of = |change: &dyn Fn(&mut ProgramStart)| {
         error(|start| {
             start.kind = ProgramKind::Cgi;

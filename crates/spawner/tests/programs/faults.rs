@@ -250,10 +250,10 @@ pub(crate) fn a_server_without_calls_is_refused() {
         (&[libc::SYS_clone, libc::SYS_clone3], "create a process"),
         (&[1_000_000], ""),
     ];
-    for (calls, what) in cases {
+    for (calls, operation) in cases {
         let text = refused(calls, libc::EPERM, "fork");
-        let error = format!("{cannot} {what}: Operation not permitted (os error 1)\n");
-        assert_eq!(text, if what.is_empty() { "forked\n" } else { &error });
+        let error = format!("{cannot} {operation}: Operation not permitted (os error 1)\n");
+        assert_eq!(text, if operation.is_empty() { "forked\n" } else { &error });
     }
     for call in [libc::SYS_signalfd4, libc::SYS_close_range, libc::SYS_setsid] {
         let text = refused(&[call], libc::EPERM, "fork");

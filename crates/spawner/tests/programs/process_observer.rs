@@ -11,10 +11,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until a condition is true.
 #[track_caller]
-pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+pub(crate) fn wait_until(condition: &str, mut is_true: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !is_true() {
-        assert!(Instant::now() < until, "still not: {what}");
+        assert!(Instant::now() < until, "still not: {condition}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

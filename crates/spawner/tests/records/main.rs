@@ -60,7 +60,7 @@ fn requests() -> impl Strategy<Value = Owned> {
 
 proptest! {
     #[test]
-    fn requests_are_decoded_as_they_were_encoded(owned in requests()) {
+    fn requests_round_trip(owned in requests()) {
         let request = owned.request();
         let bytes = request.encode().expect("within the limits");
         prop_assert_eq!(SpawnerRequest::decode(&bytes), Some(request));
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn changed_records_are_other_requests_or_none(
+    fn changed_records_are_valid_requests_or_refused(
         owned in requests(),
         at in any::<u16>(),
         byte in any::<u8>(),
@@ -88,13 +88,15 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_request_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_a_valid_request_or_refused(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
         record_law::check(&bytes);
     }
 }
 
 #[test]
-fn the_corpus_of_spawner_request() {
+fn the_spawner_request_corpus_keeps_the_law() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/spawner_request");
     let (mut files, mut requests) = (0, 0);
     for entry in fs::read_dir(folder).expect("the corpus") {
@@ -135,7 +137,7 @@ fn start_of_script(path: &[u8], variables: &[u8]) -> Option<Vec<u8>> {
 
 /// A worker cannot name a script outside of the folder, or one in two ways.
 #[test]
-fn paths_of_scripts_are_plain() {
+fn only_plain_relative_paths_of_scripts_are_accepted() {
     for path in ["a", "a/b", "...", "a.cgi/.b", " ", "a/\u{fc}"] {
         assert!(start_of_script(path.as_bytes(), b"").is_some(), "{path}");
     }

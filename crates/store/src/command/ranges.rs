@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indices_count_from_both_ends() {
+    fn positive_and_negative_indices_are_clamped_to_the_range() {
         for (start, stop, range) in [
             (0, -1, 0..3),
             (-2, -1, 1..3),

@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn packed_names_are_equal_if_the_names_are(
+        fn packed_names_are_equal_exactly_if_the_names_are(
             name in prop::collection::vec(any::<u8>(), 0..18),
             zeros in 0..3_usize,
             bit in 0..18 * 8_usize,
@@ -165,7 +165,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_no_name_is_not_found(name in "[a-zA-Z_\\x00-\\x7f]{0,18}") {
+        fn only_names_of_commands_are_found(name in "[a-zA-Z_\\x00-\\x7f]{0,18}") {
             let is_name = all().any(|command| command.name.eq_ignore_ascii_case(&name));
             prop_assert_eq!(find(name.as_bytes()).is_some(), is_name);
         }

@@ -194,7 +194,7 @@ mod tests {
 
     /// A command that is not named in [`WorkEstimate::of`] is never estimated as a cheap one.
     #[test]
-    fn the_work_of_each_command_is_known() {
+    fn the_work_of_each_command_is_estimated() {
         let work = |name: &str| table::find_row(name.as_bytes()).expect(name).work;
         for name in ["get", "set", "incr", "hset", "lpush", "zadd", "expire", "ping", "dbsize"] {
             assert_eq!(work(name), WorkEstimate::Constant, "{name}");

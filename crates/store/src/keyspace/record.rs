@@ -336,13 +336,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_two_words() {
+    fn a_key_record_has_16_bytes() {
         assert_eq!(size_of::<KeyRecord>(), 16);
     }
 
     proptest! {
         #[test]
-        fn parts_are_what_they_were(
+        fn records_round_trip_key_value_and_expiry(
             key in prop::collection::vec(any::<u8>(), 0..300),
             value in prop::collection::vec(any::<u8>(), 0..1500),
             expiry_ms in prop::option::of(1..=EXPIRY_MAX_MS),

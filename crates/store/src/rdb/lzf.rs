@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_and_copies_are_joined() {
+    fn lzf_literals_and_copies_are_decompressed() {
         assert_eq!(decompress(b"\x02abc", 3).as_deref(), Some(&b"abc"[..]));
         assert_eq!(decompress(b"\x01ab\x20\x01", 5).as_deref(), Some(&b"ababa"[..]));
         let long = decompress(b"\x00a\xe0\x0a\x00", 20);

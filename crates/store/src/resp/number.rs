@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_have_one_form() {
+    fn only_canonical_integers_are_parsed() {
         for text in ["", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "9223372036854775808", "0x1"] {
             assert_eq!(parse_i64(text.as_bytes()), None, "{text}");
         }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn floating_point_numbers_have_many_forms() {
+    fn floating_point_numbers_are_parsed_in_all_forms_of_redis() {
         for (text, number) in [
             ("1", 1.0),
             ("-1.5e3", -1500.0),
@@ -180,7 +180,7 @@ mod tests {
         }
 
         #[test]
-        fn digits_are_the_nearest_number(text in "[0-9]{1,20}") {
+        fn digits_are_parsed_to_the_nearest_number(text in "[0-9]{1,20}") {
             prop_assert_eq!(parse_f64(text.as_bytes()), text.parse::<f64>().ok());
         }
     }

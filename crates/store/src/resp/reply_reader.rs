@@ -112,7 +112,7 @@ mod tests {
     use crate::error::NOT_A_FLOAT;
 
     #[test]
-    fn all_kinds_of_elements_are_read_as_they_were_written() {
+    fn all_kinds_of_reply_elements_round_trip() {
         let mut output = ReplyOutput::default();
         let long = Arc::new(vec![b'x'; 100_000]);
         let mut reply = Reply { output: &mut output, version: RespVersion::Three };

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_come_before_what_they_count() {
+    fn lengths_of_nested_replies_precede_their_elements() {
         let mut output = ReplyOutput::default();
         let mut reply = Reply { output: &mut output, version: RespVersion::Three };
         reply.ok();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_look_as_those_of_redis() {
+    fn numbers_are_formatted_as_by_redis() {
         for (number, text) in [
             (0.0, "0"),
             (-0.0, "-0"),

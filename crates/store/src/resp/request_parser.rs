@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_have_not_authenticated_send_little() {
+    fn requests_of_unauthenticated_clients_have_small_limits() {
         for (input, expected) in [
             ("*11\r\n", ProtocolError::UnauthenticatedMultibulkLength),
             ("*1\r\n$16385\r\n", ProtocolError::UnauthenticatedBulkLength),
@@ -335,7 +335,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cuts_change_nothing(
+        fn commands_are_parsed_the_same_however_input_is_split(
             commands in prop::collection::vec(
                 prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..5),
                 0..6,
@@ -356,7 +356,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_mean_the_same_however_they_are_cut(
+        fn any_bytes_are_parsed_the_same_however_they_are_split(
             input in prop::collection::vec(
                 prop::sample::select(b"*$1209-\r\n\"'\\x a".to_vec()),
                 0..60,

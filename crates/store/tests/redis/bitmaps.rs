@@ -64,6 +64,6 @@ pub(crate) const GROUP: Group = Group {
 };
 
 #[test]
-fn bitmaps() {
+fn replies_about_bitmaps_equal_those_of_redis() {
     compare_with_redis(&GROUP);
 }

@@ -135,7 +135,7 @@ fn check(server: &mut RedisServer, limits: &str, requests: &[Request]) -> TestCa
 }
 
 #[test]
-fn values_go_from_redis_to_the_store_and_back() {
+fn dumped_values_are_exchanged_with_redis_both_ways() {
     const CASES: u32 = 1000;
     const SHRINKING_MS: u32 = 20_000;
     let mut config = ProptestConfig { max_shrink_time: SHRINKING_MS, ..ProptestConfig::default() };
@@ -203,7 +203,7 @@ fn seldom_forms() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn old_and_seldom_forms_are_restored() {
+fn old_and_rare_dump_formats_are_restored() {
     let mut server = RedisServer::start();
     let mut store = StoreClient::new(WORK_MAX);
     for (name, value) in seldom_forms() {
@@ -223,7 +223,7 @@ fn old_and_seldom_forms_are_restored() {
 
 /// The length after an element has one byte more where its seven bits are all ones.
 #[test]
-fn elements_of_all_lengths_about_those_with_one_byte_more_are_exchanged() {
+fn elements_at_the_limits_of_length_encodings_are_exchanged() {
     let mut server = RedisServer::start();
     let mut one = |request| server.replies(&[request]).remove(0);
     one(request(&[b"CONFIG", b"SET", b"list-max-listpack-size", b"-5"]));

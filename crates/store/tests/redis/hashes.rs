@@ -42,6 +42,6 @@ pub(crate) const GROUP: Group = Group {
 };
 
 #[test]
-fn hashes() {
+fn replies_about_hashes_equal_those_of_redis() {
     compare_with_redis(&GROUP);
 }

@@ -79,6 +79,6 @@ pub(crate) const GROUP: Group = Group {
 };
 
 #[test]
-fn keys() {
+fn replies_about_keys_equal_those_of_redis() {
     compare_with_redis(&GROUP);
 }

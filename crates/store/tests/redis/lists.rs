@@ -53,6 +53,6 @@ pub(crate) const GROUP: Group = Group {
 };
 
 #[test]
-fn lists() {
+fn replies_about_lists_equal_those_of_redis() {
     compare_with_redis(&GROUP);
 }

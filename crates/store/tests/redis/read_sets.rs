@@ -83,7 +83,7 @@ fn check(requests: &[(Request, u64)], counts: &mut BTreeMap<String, u32>) -> Tes
 }
 
 #[test]
-fn replies_are_the_same_as_long_as_what_was_read_is_current() {
+fn replies_are_unchanged_while_their_read_set_is_current() {
     let mut config = ProptestConfig::default();
     if std::env::var_os("PROPTEST_CASES").is_none() {
         config.cases = CASES;
@@ -112,7 +112,7 @@ fn replies_are_the_same_as_long_as_what_was_read_is_current() {
 }
 
 #[test]
-fn what_depends_on_more_than_keys_is_never_current() {
+fn reads_that_depend_on_more_than_keys_are_never_current() {
     let store = Arc::new(Store::new(Settings::default(), [7; 24], START_MS));
     let mut client = LocalClient::new("reader", START_MS);
     let text = |words: &[&str]| {

@@ -43,6 +43,6 @@ pub(crate) const GROUP: Group = Group {
 };
 
 #[test]
-fn sets() {
+fn replies_about_sets_equal_those_of_redis() {
     compare_with_redis(&GROUP);
 }

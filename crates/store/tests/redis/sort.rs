@@ -95,16 +95,16 @@ const WITH_FAULTS: Group = Group {
 };
 
 #[test]
-fn elements_are_sorted() {
+fn sort_gives_the_replies_of_redis() {
     compare_valid_requests_of_group(&GROUP);
 }
 
 #[test]
-fn elements_keep_their_order() {
+fn sort_of_equal_elements_gives_the_replies_of_redis() {
     compare_valid_requests_of_group(&ORDERED);
 }
 
 #[test]
-fn faults_are_errors() {
+fn sort_gives_the_errors_of_redis() {
     compare_valid_requests_of_group(&WITH_FAULTS);
 }

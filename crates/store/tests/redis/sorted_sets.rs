@@ -142,11 +142,11 @@ const LEX_RANGES: Group = Group {
 };
 
 #[test]
-fn lexicographical_ranges() {
+fn lexicographical_ranges_equal_those_of_redis() {
     compare_valid_requests_of_group(&LEX_RANGES);
 }
 
 #[test]
-fn sorted_sets() {
+fn replies_about_sorted_sets_equal_those_of_redis() {
     compare_with_redis(&GROUP);
 }

@@ -64,6 +64,6 @@ pub(crate) const GROUP: Group = Group {
 };
 
 #[test]
-fn strings() {
+fn replies_about_strings_equal_those_of_redis() {
     compare_with_redis(&GROUP);
 }

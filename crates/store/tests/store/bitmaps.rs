@@ -44,7 +44,7 @@ fn strings_are_combined_bit_by_bit() {
 }
 
 #[test]
-fn a_string_has_fields_of_bits() {
+fn bitfield_reads_and_writes_integers() {
     Conversation::new().expect(&[
         ("BITFIELD a SET u8 0 255 GET u4 4 INCRBY i5 #1 -3", "*3 :0 :15 :-7"),
         ("BITFIELD_RO a GET u16 0", "*1 :65088"),

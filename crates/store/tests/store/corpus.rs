@@ -20,11 +20,11 @@ fn replay(target: &str, check: fn(&[u8])) {
 }
 
 #[test]
-fn resp() {
+fn the_resp_corpus_keeps_the_law() {
     replay("resp", fuzz_checks::split_input::check);
 }
 
 #[test]
-fn restore() {
+fn the_restore_corpus_keeps_the_law() {
     replay("restore", fuzz_checks::dump_restore_round_trip::check);
 }

@@ -66,7 +66,7 @@ fn claimed_lengths_allocate_nothing() {
 }
 
 #[test]
-fn options_of_restore_are_kept() {
+fn options_of_restore_are_applied() {
     let mut store = Conversation::new();
     let payload = quoted(&seal(b"\x00\x03abc", 10));
     let newer = quoted(&seal(b"\x00\x03abc", 13));

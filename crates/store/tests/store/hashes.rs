@@ -38,7 +38,7 @@ fn hashes_are_stored_and_returned() {
 }
 
 #[test]
-fn fields_expire_at_once() {
+fn hash_fields_expire_at_their_time() {
     let mut store = Conversation::new();
     store.expect(&[
         ("HSET h a 1 b 2 c 3", ":3"),
@@ -207,7 +207,7 @@ proptest! {
 
     /// A hash is a map, in both forms, and fields that have expired are not seen by anyone.
     #[test]
-    fn a_hash_is_a_map(
+    fn a_hash_agrees_with_a_map(
         operations in prop_oneof![operations(10), operations(200)],
         has_cycle in any::<bool>(),
     ) {

@@ -38,7 +38,7 @@ fn keys_are_renamed_copied_and_moved() {
 }
 
 #[test]
-fn expiry_has_conditions() {
+fn expiry_is_set_with_conditions() {
     let mut store = Conversation::new();
     store.expect(&[
         ("EXPIRE a 10", ":0"),

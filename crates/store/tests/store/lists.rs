@@ -1,7 +1,7 @@
 use crate::test_client::Conversation;
 
 #[test]
-fn elements_come_and_go_at_both_ends() {
+fn elements_are_pushed_and_popped_at_both_ends() {
     Conversation::new().expect(&[
         ("LPUSH a 2 1", ":2"),
         ("RPUSH a 3 4", ":4"),
@@ -26,7 +26,7 @@ fn elements_come_and_go_at_both_ends() {
 }
 
 #[test]
-fn elements_have_indices() {
+fn list_elements_are_read_and_changed_by_index() {
     Conversation::new().expect(&[
         ("RPUSH a 1 2 3", ":3"),
         ("LINDEX a -1", "$1 3"),

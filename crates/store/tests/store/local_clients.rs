@@ -49,7 +49,7 @@ fn execute(store: &Store, client: &mut LocalClient, words: &[&str]) -> (String, 
 }
 
 #[test]
-fn replies_have_their_types() {
+fn local_replies_have_their_types() {
     let (store, mut client) = (store(), LocalClient::new("test", NOW_MS));
     let long = "x".repeat(100_000);
     for (words, reply) in [
@@ -78,7 +78,7 @@ fn replies_have_their_types() {
 }
 
 #[test]
-fn what_makes_no_sense_without_a_connection_is_refused() {
+fn commands_about_connections_are_refused_for_local_clients() {
     for (words, error) in [
         (&["SELECT", "1"][..], "ERR the command 'select' is only for connections"),
         (&["MULTI"], "ERR the command 'multi' is only for connections"),
@@ -121,7 +121,7 @@ fn a_transaction_is_executed_at_once_or_not() {
 }
 
 #[test]
-fn a_full_store_refuses_to_queue() {
+fn a_full_store_refuses_to_queue_writes() {
     let live = LiveSettings { memory_max_bytes: 1, ..LiveSettings::default() };
     let store = Store::new(Settings { live, ..Settings::default() }, [7; 24], NOW_MS);
     let mut client = LocalClient::new("test", NOW_MS);
@@ -135,7 +135,7 @@ fn a_full_store_refuses_to_queue() {
 }
 
 #[test]
-fn large_work_is_a_job_and_the_client_goes_on() {
+fn a_large_command_is_a_job_and_its_client_continues_after_it() {
     let store = store().with_work_max(10);
     let mut client = LocalClient::new("test", NOW_MS);
     for field in 0..50 {

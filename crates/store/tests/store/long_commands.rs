@@ -96,7 +96,7 @@ fn key_beside(store: &Store, key: &str, is_same: bool) -> String {
 }
 
 #[test]
-fn other_clients_go_on_while_a_job_has_a_shard() {
+fn other_clients_continue_while_a_job_holds_a_shard() {
     let store = store();
     let same = key_beside(&store, "large", true);
     let elsewhere = key_beside(&store, "large", false);
@@ -137,7 +137,7 @@ fn other_clients_go_on_while_a_job_has_a_shard() {
 }
 
 #[test]
-fn a_transaction_with_much_work_is_one_job() {
+fn a_transaction_with_much_work_is_a_single_job() {
     let store = store();
     let mut client = client(&store);
     fill(&store, &mut client, "large", WORK_MAX + 1);
@@ -194,7 +194,7 @@ fn a_transaction_with_a_watched_key_of_a_busy_shard_waits() {
 }
 
 #[test]
-fn a_client_that_is_gone_leaves_its_job() {
+fn a_started_job_of_a_disconnected_client_completes() {
     let store = store();
     let mut gone = client(&store);
     fill(&store, &mut gone, "large", WORK_MAX + 1);
@@ -391,7 +391,7 @@ fn all_commands_on_large_values_are_jobs() {
 }
 
 #[test]
-fn a_command_with_many_or_long_arguments_is_a_job_that_keeps_its_bytes() {
+fn commands_with_many_or_long_arguments_are_jobs_without_copies() {
     let store = store();
     let mut client = client(&store);
     let long = "x".repeat(COPIED_COMMAND_MAX_BYTES * 40);
@@ -419,7 +419,7 @@ fn a_command_with_many_or_long_arguments_is_a_job_that_keeps_its_bytes() {
 /// A waiting job is started before later ones that need its shards, and together with those that
 /// need none of them.
 #[test]
-fn the_queue_starts_what_needs_no_shard_of_another_job() {
+fn the_queue_starts_jobs_that_need_no_shard_of_another_job() {
     let store = store().with_work_max(0);
     let job = |line: &str| {
         let mut client = client(&store);
@@ -456,7 +456,7 @@ fn the_queue_starts_what_needs_no_shard_of_another_job() {
 
 /// A page is read while no job has its shard: the read waits in the queue like a job.
 #[test]
-fn a_look_waits_for_the_job_that_has_the_shard() {
+fn a_read_waits_for_the_job_that_holds_the_shard() {
     let store = store();
     let mut client = client(&store);
     fill(&store, &mut client, "large", WORK_MAX + 1);
@@ -485,7 +485,7 @@ fn a_look_waits_for_the_job_that_has_the_shard() {
 
 /// Clients that run their jobs in other threads at once, and clients that wait for them.
 #[test]
-fn threads_with_jobs_and_without_count_the_same() {
+fn threads_with_and_without_jobs_count_the_same() {
     const ROUNDS: usize = 300;
     let store = store();
     std::thread::scope(|scope| {

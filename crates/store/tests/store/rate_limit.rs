@@ -1,7 +1,7 @@
 use crate::test_client::Conversation;
 
 #[test]
-fn tokens_are_taken_and_come_back() {
+fn gcra_takes_tokens_and_restores_them_over_time() {
     let mut store = Conversation::new();
     store.expect(&[
         ("GCRA a 5 10 60", "*5 :0 :6 :5 :-1 :6"),

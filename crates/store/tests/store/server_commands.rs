@@ -3,7 +3,7 @@ use pinion_store::settings::{Clock, EvictionPolicy, LiveSettings, Settings};
 use crate::test_client::Conversation;
 
 #[test]
-fn clients_of_today_get_what_they_ask_for() {
+fn handshakes_of_current_client_libraries_are_answered() {
     let mut store = Conversation::new();
     store.expect(&[
         ("HELLO 4", "-NOPROTO unsupported protocol version"),
@@ -49,7 +49,7 @@ fn clients_of_today_get_what_they_ask_for() {
 
 /// Programs that tune Redis for small memory set these when they start.
 #[test]
-fn settings_for_the_layout_are_accepted_without_effect() {
+fn settings_for_the_memory_layout_are_accepted_without_effect() {
     let mut store = Conversation::new();
     store.expect(&[
         ("CONFIG SET list-max-ziplist-size 16 hash-max-listpack-value 0", "+OK"),
@@ -74,7 +74,7 @@ fn settings_for_the_layout_are_accepted_without_effect() {
 }
 
 #[test]
-fn a_password_keeps_others_out() {
+fn commands_before_authentication_are_refused() {
     let settings = Settings { password: Some(b"secret"[..].into()), ..Settings::default() };
     let mut store = Conversation::with_settings(settings);
     let wrong = "-WRONGPASS invalid username-password pair or user is disabled.";
@@ -122,7 +122,7 @@ fn keys_are_evicted_as_the_policy_says() {
 }
 
 #[test]
-fn expired_keys_are_removed_without_being_asked_for() {
+fn expired_keys_are_removed_in_the_background() {
     let mut store = Conversation::new();
     for number in 0..5000 {
         store.say(&format!("SET key:{number} 1 PX {}", 1 + number % 2 * 100_000));

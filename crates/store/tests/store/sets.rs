@@ -51,7 +51,7 @@ fn strings(reply: &str) -> Vec<String> {
 }
 
 #[test]
-fn random_members_are_members() {
+fn random_members_belong_to_the_set() {
     for (count, member) in [(5, "m"), (100, ""), (400, ""), (400, "m"), (3000, "m")] {
         let mut store = Conversation::new();
         let mut left: BTreeSet<_> = (0..count).map(|number| format!("{member}{number}")).collect();
@@ -97,7 +97,7 @@ proptest! {
     })]
 
     #[test]
-    fn a_set_is_a_set(
+    fn a_set_agrees_with_a_model_set(
         operations in prop::collection::vec((member(), 0..4_u32), 1..900),
     ) {
         let mut store = Conversation::new();

@@ -94,7 +94,7 @@ fn the_clock_is_not_read_for_short_commands() {
 }
 
 #[test]
-fn a_transaction_has_each_of_its_commands_in_the_log() {
+fn the_slow_log_lists_each_command_of_a_transaction() {
     let mut store = store();
     STEP_US.set(5);
     store.say("CONFIG SET slowlog-log-slower-than 5");

@@ -1,7 +1,7 @@
 use crate::test_client::Conversation;
 
 #[test]
-fn elements_are_sorted_by_what_belongs_to_them() {
+fn sort_by_and_get_follow_patterns() {
     let mut store = Conversation::new();
     // The keys are in different shards.
     for number in 0..100 {
@@ -31,7 +31,7 @@ fn elements_are_sorted_by_what_belongs_to_them() {
 }
 
 #[test]
-fn a_transaction_locks_what_patterns_lead_to() {
+fn a_transaction_locks_the_keys_of_sort_patterns() {
     let mut store = Conversation::new();
     store.say("RPUSH l 1 2 3");
     store.say("MSET w1 3 w2 2 w3 1");

@@ -1,7 +1,7 @@
 use crate::test_client::Conversation;
 
 #[test]
-fn members_have_scores() {
+fn scores_are_set_with_conditions() {
     Conversation::new().expect(&[
         ("ZADD a 1 x 2 y 1 x", ":2"),
         ("ZADD a CH 1 x 3 y 4 z", ":2"),
@@ -34,7 +34,7 @@ fn members_have_scores() {
 }
 
 #[test]
-fn members_have_ranks() {
+fn ranks_are_found_from_both_ends() {
     Conversation::new().expect(&[
         ("ZADD a 1 x 2 y 2 z", ":3"),
         ("ZRANK a z", ":2"),
@@ -49,7 +49,7 @@ fn members_have_ranks() {
 }
 
 #[test]
-fn ranges_are_of_ranks_scores_or_texts() {
+fn ranges_select_by_rank_score_or_text() {
     Conversation::new().expect(&[
         ("ZADD a 1 x 2 y 3 z", ":3"),
         ("ZRANGE a 0 -1", "*3 $1 x $1 y $1 z"),
@@ -122,7 +122,7 @@ fn sets_are_combined() {
 }
 
 #[test]
-fn random_members_are_members() {
+fn random_members_belong_to_the_sorted_set() {
     let mut store = Conversation::new();
     for number in 0..300 {
         store.say(&format!("ZADD a {number} {number}"));

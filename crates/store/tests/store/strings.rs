@@ -45,7 +45,7 @@ fn keys_expire() {
 }
 
 #[test]
-fn memory_is_counted() {
+fn memory_of_keys_and_values_is_counted() {
     let mut store = Conversation::new();
     for number in 0..40_000 {
         store.say(&format!("SET key:{number} {number} EX 100"));

@@ -20,7 +20,7 @@ fn parts_of_strings_are_read_and_written() {
 }
 
 #[test]
-fn two_strings_have_a_common_subsequence() {
+fn lcs_finds_the_longest_common_subsequence() {
     Conversation::new().expect(&[
         ("MSET a ohmytext b mynewtext", "+OK"),
         ("LCS a b", "$6 mytext"),

@@ -93,7 +93,8 @@ impl<'a> Lexer<'a> {
             let length = rest.iter().take_while(|&&byte| is_name_byte(byte)).count();
             (word(&rest[..length]), length)
         } else if first == b'"' || first == b'\'' {
-            let length = literal::string_length(rest).map_err(|what| FileFault::new(line, what))?;
+            let length =
+                literal::string_length(rest).map_err(|message| FileFault::new(line, message))?;
             (Kind::String, length)
         } else if let Some(level) = literal::long_bracket_level(rest) {
             let length = literal::long_bracket_length(rest, level).ok_or_else(|| {

@@ -132,8 +132,8 @@ impl<'a> Functions<'a> {
                      output cannot be used in {here}"
                 ),
             };
-            let what = format!("{why}: return the value from `{name}` and write #[[{name}(…)]]");
-            Err(FileFault::new(call.line, what).in_file(call.file))
+            let message = format!("{why}: return the value from `{name}` and write #[[{name}(…)]]");
+            Err(FileFault::new(call.line, message).in_file(call.file))
         })
     }
 

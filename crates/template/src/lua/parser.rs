@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
         // A function that it calls may write before it.
         let context = match self.place.value(show.trust) {
             Ok(context) => context,
-            Err(what) => return self.fail(what),
+            Err(message) => return self.fail(message),
         };
         self.functions.write();
         self.own("__o")?;
@@ -228,7 +228,7 @@ impl<'a> Parser<'a> {
         (one, other): (&PageContext, &PageContext),
     ) -> Done<T> {
         let both = one.both_described(other);
-        let what = match word {
+        let message = match word {
             "if" => format!(
                 "the branches of the `if` of line {line} end in different contexts{both}: open \
                  and close a tag or attribute in the same branch"
@@ -242,7 +242,7 @@ impl<'a> Parser<'a> {
                  contexts{both}: open and close a tag or attribute within it"
             ),
         };
-        self.fail(what)
+        self.fail(message)
     }
 
     /// Returns the meaning of a name, and records its use if the server lends it.
@@ -359,13 +359,13 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn allowed<T>(&self, result: Result<T, Refused>) -> Done<T> {
-        result.map_err(|(what, line)| {
-            FileFault::new(line.unwrap_or(self.stream.line()), what).in_file(self.stream.path())
+        result.map_err(|(message, line)| {
+            FileFault::new(line.unwrap_or(self.stream.line()), message).in_file(self.stream.path())
         })
     }
 
-    pub(super) fn fail<T>(&self, what: impl Into<String>) -> Done<T> {
-        Err(FileFault::new(self.stream.line(), what).in_file(self.stream.path()))
+    pub(super) fn fail<T>(&self, message: impl Into<String>) -> Done<T> {
+        Err(FileFault::new(self.stream.line(), message).in_file(self.stream.path()))
     }
 
     pub(super) fn unexpected<T>(&self, wanted: &str) -> Done<T> {

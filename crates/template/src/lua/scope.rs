@@ -65,11 +65,11 @@ impl Goto<'_> {
         place.joined(&self.place).ok_or_else(|| {
             let name = String::from_utf8_lossy(self.name);
             let both = place.both_described(&self.place);
-            let what = format!(
+            let message = format!(
                 "`goto {name}` and its label stand in different contexts{both}: put both inside \
                  or both outside of the tag or attribute"
             );
-            (what, Some(self.line))
+            (message, Some(self.line))
         })
     }
 
@@ -138,8 +138,8 @@ impl<'a> Scopes<'a> {
             let outer = if is_last { None } else { self.blocks.last_mut() };
             let Some(outer) = outer else {
                 let name = String::from_utf8_lossy(goto.name);
-                let what = format!("`goto {name}` has no label `::{name}::` that it can see");
-                return Err((what, Some(goto.line)));
+                let message = format!("`goto {name}` has no label `::{name}::` that it can see");
+                return Err((message, Some(goto.line)));
             };
             match outer.labels.get(goto.name) {
                 Some(label) => goto.goes_back(label)?,
@@ -200,8 +200,8 @@ impl<'a> Scopes<'a> {
         let from = if is_last { block.first } else { here };
         for goto in block.gotos.iter().filter(|goto| goto.name == name) {
             if goto.locals < from {
-                let what = format!("`goto {shown}` jumps over a `local` that its label can see");
-                return Err((what, Some(goto.line)));
+                let message = format!("`goto {shown}` jumps over a `local` that its label can see");
+                return Err((message, Some(goto.line)));
             }
             place = goto.joined(&place)?;
         }
@@ -241,11 +241,11 @@ impl<'a> Scopes<'a> {
         if function.locals <= LOCALS_MAX {
             return Ok(());
         }
-        let what = format!(
+        let message = format!(
             "more than {LOCALS_MAX} local variables at once, which Lua cannot have in one \
              function; `do … end` around some of them ends their lives sooner"
         );
-        Err((what, None))
+        Err((message, None))
     }
 
     /// Returns the meaning of a name here, and counts the variables that functions take from outer
@@ -264,11 +264,11 @@ impl<'a> Scopes<'a> {
             }
             function.upvalues += 1;
             if function.upvalues > UPVALUES_MAX {
-                let what = format!(
+                let message = format!(
                     "a function here uses more than {UPVALUES_MAX} variables from outside of \
                      it, which LuaJIT cannot; a table can hold several of them"
                 );
-                return Err((what, None));
+                return Err((message, None));
             }
         }
         Ok(Meaning::Local { constant, serial })

@@ -91,13 +91,13 @@ impl<'a> SlotNames<'a> {
                 Some(slot) => format!("the slot `{slot}`"),
                 None => "the text outside of the slots".to_owned(),
             };
-            let what = format!(
+            let message = format!(
                 "{part} cannot use the variable \"{}\" of line {}: declare it in a block before \
                  the first text or slot of the page",
                 quoted(read.name),
                 variable.line
             );
-            return Err(FileFault::new(read.line, what).in_file(&page.source(flat).path));
+            return Err(FileFault::new(read.line, message).in_file(&page.source(flat).path));
         }
         Ok(())
     }

@@ -34,9 +34,9 @@ impl<'a> Parser<'a> {
                     }
                     self.take(";");
                     if !self.is_block_end() {
-                        let what = "`return` is the last statement of its block; `do return end` \
-                                    may stand anywhere";
-                        return self.fail(what);
+                        let message = "`return` is the last statement of its block; `do return \
+                                       end` may stand anywhere";
+                        return self.fail(message);
                     }
                     return Ok(Flow::Left);
                 }
@@ -46,9 +46,9 @@ impl<'a> Parser<'a> {
                     if self.is_block_end() {
                         return Ok(Flow::Left);
                     } else if word == "break" {
-                        let what = "`break` is the last statement of its block; `do break end` \
-                                    may stand anywhere";
-                        return self.fail(what);
+                        let message = "`break` is the last statement of its block; `do break \
+                                       end` may stand anywhere";
+                        return self.fail(message);
                     }
                 }
                 _ => self.nested(Self::statement)?,
@@ -417,7 +417,7 @@ impl<'a> Parser<'a> {
         is_function: bool,
     ) -> Done {
         let shown = quoted(name);
-        let what = match meaning {
+        let message = match meaning {
             Meaning::Global if !self.may_set_globals && is_function => format!(
                 "`function {shown}` would be global, and seen by all other pages and requests; \
                  write `local function {shown}`"
@@ -429,7 +429,7 @@ impl<'a> Parser<'a> {
             Meaning::Local { constant: true, .. } => format!("`{shown}` is constant"),
             _ => return Ok(()),
         };
-        Err(FileFault::new(at.line(), what).in_file(at.path()))
+        Err(FileFault::new(at.line(), message).in_file(at.path()))
     }
 }
 

@@ -154,7 +154,7 @@ fn agree(lua: &Lua, program: &[u8], is_damaged: bool) {
 }
 
 #[test]
-fn programs_are_taken_as_luajit_takes_them() {
+fn the_parser_accepts_the_programs_that_luajit_accepts() {
     let lua = Lua::new();
     let mut taken = 0;
     for program in PROGRAMS {
@@ -165,7 +165,7 @@ fn programs_are_taken_as_luajit_takes_them() {
 }
 
 #[test]
-fn what_only_lua_5_4_has() {
+fn syntax_of_lua_5_4_is_accepted() {
     for program in [
         "local x <const>, y <close> = 1 // 2, a & b | ~c ~ d << 1 >> 2",
         ";;; local a = 1;; ;",
@@ -181,7 +181,7 @@ fn what_only_lua_5_4_has() {
 }
 
 #[test]
-fn lua_has_a_bound_for_each_of_ours() {
+fn limits_of_the_parser_are_limits_of_luajit_too() {
     let lua = Lua::new();
     let locals = |count: usize| (0..count).map(|n| format!("local v{n} ")).collect::<String>();
     let upvalues = |count: usize| {
@@ -246,13 +246,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
 
     #[test]
-    fn damaged_programs_too(program in damaged()) {
+    fn the_parser_accepts_the_damaged_programs_that_luajit_accepts(program in damaged()) {
         let lua = Lua::new_with(mlua::StdLib::NONE, mlua::LuaOptions::new()).unwrap();
         agree(&lua, program.as_bytes(), true);
     }
 
     #[test]
-    fn bytes_are_taken_or_refused(program in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn no_bytes_panic_the_parser(program in prop::collection::vec(any::<u8>(), 0..200)) {
         is_taken(&program);
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn check(data: &[u8]) -> Option<Template> {
         Err(problem) => {
             let last = lines(&problem.file).expect("the file is one of the site") + 1;
             assert!((1..=last).contains(&(problem.line as usize)), "{problem}");
-            assert!(!problem.what.is_empty() && !problem.what.contains('\n'), "{problem}");
+            assert!(!problem.message.is_empty() && !problem.message.contains('\n'), "{problem}");
             None
         }
     }

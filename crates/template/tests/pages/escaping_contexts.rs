@@ -16,7 +16,7 @@ fn check(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn text_and_attributes() {
+fn values_in_text_and_attributes_are_escaped() {
     check("$<p>$</p>$<!-- $ -->$<!--> $<!---> $", &["comment"]);
     check("<p title=\"$\" alt='$' x=a $ z$ disabled>$", &["attr", "attr", "name", "name"]);
     check("<h$ x='$'></h$>", &["name", "attr", "name"]);
@@ -29,7 +29,7 @@ fn text_and_attributes() {
 }
 
 #[test]
-fn urls() {
+fn values_in_urls_are_escaped() {
     check("<a href='$'><img src=\"$$\">", &["url", "url", "url_path"]);
     check(
         "<a href='/x/$/y?a=$&b=$#$' title='$'>",
@@ -40,7 +40,7 @@ fn urls() {
 }
 
 #[test]
-fn scripts() {
+fn values_in_scripts_are_escaped() {
     check(
         "<script>var a = $, b = '$', c = \"\\\"$\", d = `$§{$}`; // $\n/* ' $ */ $</script>$",
         &["js", "js_string", "js_string", "js_string", "js", "comment", "comment", "js"],
@@ -64,7 +64,7 @@ fn scripts() {
 }
 
 #[test]
-fn styles() {
+fn values_in_styles_are_escaped() {
     check(
         "<style>a { color: $; background: url('$') } /* ' $ */ $</style>$",
         &["css", "css", "comment", "css"],
@@ -73,7 +73,7 @@ fn styles() {
 }
 
 #[test]
-fn xml_has_what_browsers_run_in_it() {
+fn xml_pages_escape_urls_scripts_and_styles_like_html() {
     let text = "<a href='#[[1]]' onclick='#[[1]]' style='#[[1]]'>#[[1]]<style>#[[1]]</style>\
                 <title><b x='#[[1]]'>#[[1]]</b></title></a><title/><p x='#[[1]]'/>#[[1]]";
     let shown = "<a href='{url 1}' onclick='{js_attr 1}' style='{css 1}'>1<style>{css 1}</style>\
@@ -84,7 +84,7 @@ fn xml_has_what_browsers_run_in_it() {
 }
 
 #[test]
-fn sugar_and_includes_stand_where_they_are_shown() {
+fn write_sugar_and_includes_have_the_context_of_their_position() {
     check("<a href='<?lu\n| $\n?>'>", &["url"]);
     check("<script>var x = <?lu ```$``` ?></script>", &["js"]);
     let files = [("/p.dyn.html", "<a href='<?include i ?>#[[1]]'>"), ("/i", "/x?")];
@@ -92,7 +92,7 @@ fn sugar_and_includes_stand_where_they_are_shown() {
 }
 
 #[test]
-fn branches_end_in_one_place() {
+fn branches_must_end_in_the_same_context() {
     check("<a <?lu if 1 then ?>href='x'<?lu else ?>title='y'<?lu end ?> id='$'>$", &["attr"]);
     check("<option <?lu if 1 then ?>selected<?lu end ?>>$", &[]);
     check("<a href='<?lu if 1 then ?>/a?b=1<?lu end ?>$'>", &["url_query"]);
@@ -115,12 +115,12 @@ fn branches_end_in_one_place() {
         "<script><?lu if a then ?>'<?lu elseif b then ?>`<?lu end ?>",
     ] {
         let problem = compiled(&[("/p.dyn.html", torn)]).unwrap_err();
-        assert!(problem.what.contains("different contexts"), "{torn}: {problem}");
+        assert!(problem.message.contains("different contexts"), "{torn}: {problem}");
     }
 }
 
 #[test]
-fn contexts_are_named() {
+fn errors_name_the_contexts_of_branches() {
     for (torn, words) in [
         (
             "<p>\n<?lu if a then ?><a href='<?lu end ?>'>",
@@ -154,13 +154,13 @@ fn contexts_are_named() {
         ),
     ] {
         let problem = compiled(&[("/p.dyn.html", torn)]).unwrap_err();
-        assert!(problem.what.contains(words), "{torn}: {problem}");
+        assert!(problem.message.contains(words), "{torn}: {problem}");
     }
 }
 
 /// Jumps out of loops and functions must leave the page in the same context as the other ways.
 #[test]
-fn jumps_end_in_one_place() {
+fn jumps_must_end_in_the_same_context() {
     let taken: Vec<_> = [
         "<?lu for i = 1, 2 do if i == 1 then ?><script>a = <?lu break end end ?>",
         "<?lu while a do if b then ?><p <?lu break else ?><a href='<?lu break end end ?>",
@@ -173,7 +173,7 @@ fn jumps_end_in_one_place() {
     ]
     .into_iter()
     .filter(|torn| match compiled(&[("/p.dyn.html", torn)]) {
-        Err(problem) => !problem.what.contains("context"),
+        Err(problem) => !problem.message.contains("context"),
         Ok(_) => true,
     })
     .collect();
@@ -181,7 +181,7 @@ fn jumps_end_in_one_place() {
 }
 
 #[test]
-fn where_nothing_can_be_escaped_only_raw_values_stand() {
+fn only_raw_values_are_allowed_where_escaping_is_impossible() {
     for text in [
         "<iframe srcdoc='$'>",
         "<iframe>$</iframe>",
@@ -240,7 +240,7 @@ const LOADING: &[&str] = &[
 
 /// Values that are allowed in the place of `URL` there, and those that need `:trusted`.
 #[test]
-fn urls_of_code_have_a_host_that_the_page_names() {
+fn values_cannot_choose_the_host_of_script_urls() {
     for tag in LOADING {
         for fine in [
             "/js/#[[1]].js",
@@ -279,7 +279,7 @@ fn urls_of_code_have_a_host_that_the_page_names() {
             let text = tag.replace("URL", open);
             let refused = compiled(&[("/p.dyn.html", &text)]);
             let problem = refused.expect_err(&text);
-            assert!(problem.what.contains(":trusted") && problem.line == 1, "{text}: {problem}");
+            assert!(problem.message.contains(":trusted") && problem.line == 1, "{text}: {problem}");
         }
     }
     for fine in [
@@ -302,7 +302,7 @@ fn urls_of_code_have_a_host_that_the_page_names() {
 
 /// The page itself decides which page follows, and which modules are loaded.
 #[test]
-fn values_decide_neither_on_the_next_page_nor_on_modules() {
+fn values_are_refused_in_meta_refresh_and_import_maps() {
     for (open, why) in [
         ("<meta http-equiv=refresh content='#[[1]]'>", ":trusted"),
         ("<meta http-equiv='Refresh' content='0;url=#[[1]]'>", ":trusted"),
@@ -326,7 +326,7 @@ fn values_decide_neither_on_the_next_page_nor_on_modules() {
         ("<script type=importmap>#[[1:trusted]]</script>", "import map"),
     ] {
         let problem = compiled(&[("/p.dyn.html", open)]).expect_err(open);
-        assert!(problem.what.contains(why) && problem.line == 1, "{open}: {problem}");
+        assert!(problem.message.contains(why) && problem.line == 1, "{open}: {problem}");
     }
     for (fine, expected) in [
         ("<meta name=description content='$'>", "attr"),
@@ -356,7 +356,7 @@ fn values_decide_neither_on_the_next_page_nor_on_modules() {
 }
 
 #[test]
-fn trust_is_declared_where_it_is_needed() {
+fn trusted_is_refused_where_no_trust_is_needed() {
     for idle in [
         "#[[1:trusted]]",
         "<a href='#[[1:trusted]]'>",
@@ -367,7 +367,7 @@ fn trust_is_declared_where_it_is_needed() {
         "<style>#[[1:trusted]]</style>",
     ] {
         let problem = compiled(&[("/p.dyn.html", idle)]).expect_err(idle);
-        assert!(problem.what.contains("needs no trust"), "{idle}: {problem}");
+        assert!(problem.message.contains("needs no trust"), "{idle}: {problem}");
     }
     for plain in ["/p.dyn.txt", "/p.dyn.css", "/p.dyn.js"] {
         assert!(compiled(&[(plain, "#[[1:trusted]]")]).is_err(), "{plain}");
@@ -382,7 +382,7 @@ fn trust_is_declared_where_it_is_needed() {
 
 /// SVG can animate the address of a link.
 #[test]
-fn animations_of_links_take_no_values() {
+fn values_are_refused_in_svg_animations_of_links() {
     for attribute in ["values", "from", "to", "by"] {
         for tag in ["animate", "set", "animateColor", "animateTransform", "svg:animate"] {
             for name in ["", "href", "xlink:href", "#[[1]]"] {
@@ -393,7 +393,7 @@ fn animations_of_links_take_no_values() {
                     };
                     let text = format!("<svg><a><{tag} {front} {attribute}='{value}'>");
                     let problem = compiled(&[("/p.dyn.html", &text)]).expect_err(&text);
-                    assert!(problem.what.contains("SVG"), "{text}: {problem}");
+                    assert!(problem.message.contains("SVG"), "{text}: {problem}");
                 }
             }
         }
@@ -408,7 +408,7 @@ fn animations_of_links_take_no_values() {
 
 /// Attributes that frameworks execute are scripts, like `onclick`.
 #[test]
-fn attributes_of_frameworks_are_scripts() {
+fn attributes_that_frameworks_execute_are_scripts() {
     for name in [
         "hx-on:click",
         "hx-on::after-request",
@@ -487,7 +487,7 @@ fn attributes_of_frameworks_are_scripts() {
 }
 
 #[test]
-fn imports_of_styles_take_no_values() {
+fn values_are_refused_in_css_imports() {
     for text in [
         "@import '#[[1]]';",
         "@import url(#[[1]]);",

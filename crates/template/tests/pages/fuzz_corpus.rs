@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::compile_laws;
 
 #[test]
-fn the_corpus_of_template() {
+fn the_template_corpus_keeps_the_law() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/template");
     let (mut files, mut taken) = (0, 0);
     for entry in fs::read_dir(folder).expect("the corpus") {

@@ -3,7 +3,7 @@
 use crate::test_site::{alone, compiled, page, shown};
 
 #[test]
-fn text_is_sent_as_it_is() {
+fn text_is_sent_unchanged() {
     for text in
         ["", "plain", "a\r\nb\0\u{e9} ]] %d | x ``` ?> <? <?xml version='1'?> #[ [", "<?luau"]
     {
@@ -13,7 +13,7 @@ fn text_is_sent_as_it_is() {
 }
 
 #[test]
-fn values() {
+fn values_are_converted_and_escaped() {
     assert_eq!(alone("Hi, #[[query.name]]!"), "Hi, &lt;Ann&gt;!");
     assert_eq!(alone("#[[!query.name]]"), "<Ann>");
     assert_eq!(alone("#[[1]]#[[nil]]#[[ 'a' .. [[b]] ]]"), "1ab");
@@ -59,13 +59,13 @@ fn blocks_share_one_scope_and_may_stay_open() {
 }
 
 #[test]
-fn what_a_value_writes_comes_before_it() {
+fn output_of_a_value_expression_precedes_its_value() {
     let text = "<?lu local function f(x) write(x) return x end ?>1#[[query.n]]#[[f(2)]]3#[[f(4)]]5";
     assert_eq!(alone(text), "1223445");
 }
 
 #[test]
-fn lines_of_write_sugar() {
+fn lines_with_a_bar_are_written() {
     assert_eq!(alone("<?lu\n  | <b>#[[query.name]]</b>\n?>"), "<b>&lt;Ann&gt;</b>\n");
     assert_eq!(
         alone("<?lu for i = 1, 2 do\n| #[[i]]: it's \"x\"\n|\n end ?>."),
@@ -77,7 +77,7 @@ fn lines_of_write_sugar() {
 }
 
 #[test]
-fn blocks_of_backticks() {
+fn blocks_between_backticks_are_written() {
     assert_eq!(alone("<?lu ```a ?> #[[1]]``` write('b') ?>"), "a ?> 1b");
     assert_eq!(
         alone("<?lu\n  if true then ```\n  <p>\n    #[[2]]\n  </p>\n  ``` end ?>"),
@@ -87,7 +87,7 @@ fn blocks_of_backticks() {
 }
 
 #[test]
-fn blocks_that_wait() {
+fn async_blocks_continue_after_done() {
     let text = "a<?lua write('b')\n| #[[method]]\ndone() ?>c";
     assert_eq!(alone(text), "abGET\nc");
     let template = compiled(&[("/a.dyn.html", text)]).unwrap();
@@ -99,7 +99,7 @@ fn blocks_that_wait() {
 }
 
 #[test]
-fn parallel_pages() {
+fn the_first_line_makes_a_page_parallel() {
     let blocks = "<?lu local n = 0 ?>\n<?lua n = n + 1 | #[[n]]\n?>-<?lua n = n + 1 write(n) ?>";
     let line = "#! parallel\n";
     assert_eq!(alone(&format!("{line}{}", blocks.replace(" | ", "\n| "))), "\n2\n-1");
@@ -131,7 +131,7 @@ fn parallel_pages() {
 }
 
 #[test]
-fn includes() {
+fn includes_are_expanded() {
     let files = [
         ("/a/index.dyn.html", "[<?include parts/one.html ?>|<?include \"/two.html\"?>]#[[x]]"),
         ("/a/parts/one.html", "1<?include ../parts/three.html ?><?include 'three.html' ?>"),
@@ -145,7 +145,7 @@ fn includes() {
 }
 
 #[test]
-fn sixty_four_files_below_each_other() {
+fn includes_nest_64_levels_deep() {
     let chain = |depth: usize| {
         let path = |n: usize| if n == 0 { "/p.dyn.html".to_owned() } else { format!("/{n}") };
         let text =
@@ -157,11 +157,11 @@ fn sixty_four_files_below_each_other() {
     };
     assert_eq!(chain(64), Ok(65));
     let problem = chain(65).unwrap_err();
-    assert!(problem.what.contains("more than 64") && problem.file == "/64", "{problem}");
+    assert!(problem.message.contains("more than 64") && problem.file == "/64", "{problem}");
 }
 
 #[test]
-fn layouts() {
+fn layouts_are_filled_with_slots() {
     let base = "<title><?yield title ?></title><body><?yield ?></body><?yield foot ?>";
     let text = "<?layout /base.html ?>\n<?lu local t = 'T' ?>\n<?lua t = t .. '!' done() ?>\n\
                 <?slot title ?>#[[t]]<?/slot ?><p>#[[t]]</p>";
@@ -179,7 +179,7 @@ fn layouts() {
 }
 
 #[test]
-fn files_that_are_not_html() {
+fn values_are_escaped_by_the_file_type() {
     let text = "#[[query.name]] \"#[[query.name]]\"";
     for (path, shown) in [
         ("/a.dyn.txt", "<Ann> \"<Ann>\""),
@@ -195,7 +195,7 @@ fn files_that_are_not_html() {
 }
 
 #[test]
-fn errors_of_lua_have_the_line_of_their_file() {
+fn lua_errors_have_file_and_line_of_the_source() {
     let fails = "error('E')";
     for (text, at) in [
         (format!("a\n\n<?lu {fails} ?>"), "/p.dyn.html:3: E"),
@@ -221,7 +221,7 @@ fn errors_of_lua_have_the_line_of_their_file() {
 }
 
 #[test]
-fn what_a_page_uses_is_known() {
+fn the_names_that_a_page_uses_are_recorded() {
     let names = |text: &str| compiled(&[("/p.dyn.html", text)]).unwrap().value_names;
     assert_eq!(names("x"), [""; 0]);
     assert_eq!(names("<?lu post_render(function() return query end) ?>"), ["query", "post_render"]);
@@ -231,7 +231,7 @@ fn what_a_page_uses_is_known() {
 }
 
 #[test]
-fn large_pages() {
+fn large_pages_compile_and_share_equal_segments() {
     let values = 20_000;
     let text = "<b>#[[method]]</b>".repeat(values);
     assert_eq!(alone(&text), "<b>GET</b>".repeat(values));

@@ -98,23 +98,29 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8192))]
 
     #[test]
-    fn words(words in prop::collection::vec(prop::sample::select(WORDS), 0..24)) {
+    fn pages_of_random_words_that_compile_are_loaded_by_lua(
+        words in prop::collection::vec(prop::sample::select(WORDS), 0..24),
+    ) {
         check(&lua(), words.concat().as_bytes());
     }
 
     #[test]
-    fn blocks(words in prop::collection::vec(prop::sample::select(WORDS), 0..12)) {
+    fn pages_of_random_blocks_that_compile_are_loaded_by_lua(
+        words in prop::collection::vec(prop::sample::select(WORDS), 0..12),
+    ) {
         check(&lua(), format!("<?lu {} ?>", words.concat()).as_bytes());
     }
 
     #[test]
-    fn bytes(data in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn pages_of_random_bytes_that_compile_are_loaded_by_lua(
+        data in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
         check(&lua(), &data);
     }
 }
 
 #[test]
-fn repeated_words_take_no_more_than_their_length() {
+fn repeated_words_compile_in_linear_time() {
     // Half a megabyte of any word: an algorithm with quadratic time would take hours.
     for word in WORDS {
         compile_laws::check(word.repeat(500_000 / word.len()).as_bytes());

@@ -7,12 +7,12 @@ fn refused(text: &str, line: u32, words: &str) {
     let files =
         [("/p.dyn.html", text), ("/deep", "\n<?lu x = 1 ?>"), ("/loop", "\n<?include loop ?>")];
     let problem = compiled(&files).expect_err(text);
-    assert!(problem.what.contains(words), "{text:?}: {problem}");
+    assert!(problem.message.contains(words), "{text:?}: {problem}");
     assert_eq!((problem.file.as_str(), problem.line), ("/p.dyn.html", line), "{text:?}: {problem}");
 }
 
 #[test]
-fn globals() {
+fn global_assignments_are_refused() {
     refused("a\n<?lu\nx = 1 ?>", 3, "`x` would be global");
     refused("\n<?lu local a; a, b = 1, 2 ?>", 2, "`b` would be global");
     refused("<?lu\nfunction f() end ?>", 2, "write `local function f`");
@@ -36,13 +36,13 @@ fn globals() {
 }
 
 #[test]
-fn errors_within_an_include_are_its_own() {
+fn errors_in_an_include_name_the_included_file() {
     let problem = compiled(&[("/p.dyn.html", "a<?include i ?>"), ("/i", "\n<?lu x = 1 ?>")]);
     assert_eq!(problem.unwrap_err().to_string().split(' ').next(), Some("/i:2:"));
 }
 
 #[test]
-fn what_other_languages_have_is_refused_with_what_lua_has() {
+fn syntax_of_other_languages_is_refused_with_the_lua_form() {
     for (code, words) in [
         ("loop x in y do", "Lua has no `loop`; write `for key, value in pairs(list) do`"),
         ("elif x then", "Lua has no `elif`; write `elseif`"),
@@ -64,7 +64,7 @@ fn what_other_languages_have_is_refused_with_what_lua_has() {
 }
 
 #[test]
-fn syntax() {
+fn syntax_errors_are_refused_with_their_line() {
     refused("\n<?lu if x then ?>a", 2, "the `if` of line 2");
     refused(
         "\n<?lu for i = 1, 2 do ?>a",
@@ -101,14 +101,14 @@ fn syntax() {
 
 /// An empty value without quotes would use the next attribute as its value.
 #[test]
-fn attributes_without_quotes() {
+fn values_in_unquoted_attributes_are_refused() {
     refused("\n<a href=#[[x]] class=menu>", 2, "quotes around it");
     refused("<p\ntitle=a#[[x]]>", 2, "quotes around it");
     refused("<p\n#[[x]]=#[[y]]>", 2, "quotes around it");
 }
 
 #[test]
-fn includes() {
+fn invalid_includes_are_refused() {
     refused(
         "\n<?include nothing.html ?>",
         2,
@@ -124,11 +124,11 @@ fn includes() {
     assert_eq!(problem.to_string(), "/c:1: files include each other: /a → /b → /c → /a");
     let bomb = "<?include x ?>".repeat(200);
     let problem = compiled(&[("/a", &bomb), ("/x", &bomb.replace('x', "y")), ("/y", "")]);
-    assert!(problem.unwrap_err().what.contains("more than 10000 includes"));
+    assert!(problem.unwrap_err().message.contains("more than 10000 includes"));
 }
 
 #[test]
-fn layouts() {
+fn invalid_layouts_are_refused() {
     refused("x\n<?layout deep ?>", 2, "first thing");
     refused("\n<?slot a ?><?/slot ?>", 2, "without a layout; begin the page with `<?layout path");
     refused("<?/slot ?>", 1, "without a layout");
@@ -149,7 +149,7 @@ fn layouts() {
 
 /// A slot is at its position in the layout: before the code that follows it there.
 #[test]
-fn variables_that_a_slot_cannot_use() {
+fn slots_cannot_use_variables_that_are_declared_later() {
     let layout = "<title><?yield a ?></title><?yield ?>";
     let with = |text: &str| compiled(&[("/p.dyn.html", text), ("/l", layout)]);
     let page = "<?layout l ?>\n<p>body\n<?lu local t = \"x\" ?>\n<?slot a ?>#[[t]]<?/slot ?>";
@@ -161,7 +161,7 @@ fn variables_that_a_slot_cannot_use() {
         "<?layout l ?><?slot a ?>#[[(function() return t end)()]]<?/slot ?><p><?lu local t = 1 ?>",
     ] {
         let problem = with(page).unwrap_err();
-        assert!(problem.what.starts_with("the slot `a` cannot use the variable"), "{problem}");
+        assert!(problem.message.starts_with("the slot `a` cannot use the variable"), "{problem}");
     }
     // The layout has the slot after the text.
     let behind = [("/p.dyn.html", page), ("/l", "<?yield ?><title><?yield a ?></title>")];
@@ -179,17 +179,17 @@ fn variables_that_a_slot_cannot_use() {
 }
 
 #[test]
-fn limits_of_lua() {
+fn pages_beyond_the_limits_of_lua_are_refused() {
     let locals: String = (0..200).map(|n| format!("<?lu local v{n} ?>\n")).collect();
     let problem = compiled(&[("/p.dyn.html", &locals)]).unwrap_err();
-    assert!(problem.what.contains("local variables") && problem.line > 150, "{problem}");
+    assert!(problem.message.contains("local variables") && problem.line > 150, "{problem}");
     let few: String = (0..70).map(|n| format!("<?lu local v{n} ?>")).collect();
     let used: String = (0..70).map(|n| format!("v{n},")).collect();
     let problem = compiled(&[("/p.dyn.html", &format!("{few}\n<?lua write({used} 0) ?>"))]);
     let problem = problem.unwrap_err();
-    assert!(problem.what.contains("from outside") && problem.line == 2, "{problem}");
+    assert!(problem.message.contains("from outside") && problem.line == 2, "{problem}");
     let deep = format!("<?lu {} ?>", "do ".repeat(1000));
-    assert!(compiled(&[("/p.dyn.html", &deep)]).unwrap_err().what.contains("levels"));
+    assert!(compiled(&[("/p.dyn.html", &deep)]).unwrap_err().message.contains("levels"));
     let problem = compiled(&[("/p.dyn.html", &"x".repeat((1 << 20) + 1))]).unwrap_err();
-    assert!(problem.what.contains("1 MiB"), "{problem}");
+    assert!(problem.message.contains("1 MiB"), "{problem}");
 }

@@ -8,7 +8,7 @@ fn refused_in(path: &str, words: &str, pages: &[&str]) {
         .iter()
         .filter_map(|page| {
             match compiled(&[(path, &page.replace('$', "#[[query.x]]").replace('§', "$"))]) {
-                Err(problem) if problem.what.contains(words) => None,
+                Err(problem) if problem.message.contains(words) => None,
                 other => Some((page, other.map(|_| "taken"))),
             }
         })
@@ -33,7 +33,7 @@ fn shown(pages: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_function_writes_only_where_it_stands() {
+fn a_function_cannot_write_in_another_context() {
     let show = "local function show(v) ```$``` end";
     let pages = [
         format!("<?lu {show} ?><script>var n = <?lu show(query.x) ?>;</script>"),
@@ -83,7 +83,7 @@ fn a_function_writes_only_where_it_stands() {
 }
 
 #[test]
-fn urls_that_are_run_take_no_values() {
+fn values_are_refused_in_script_and_data_urls() {
     refused(
         "browsers undo that",
         &[
@@ -116,7 +116,7 @@ fn urls_that_are_run_take_no_values() {
 }
 
 #[test]
-fn no_host_begins_behind_a_slash() {
+fn a_value_after_a_slash_begins_no_host() {
     shown(&[
         ("<script src='/$'></script>", "/{url_root 1}"),
         ("<script src=' \\$/$'></script>", "\\{url_root 1}/{url_path 1}"),
@@ -128,12 +128,12 @@ fn no_host_begins_behind_a_slash() {
 }
 
 #[test]
-fn links_of_svg_are_urls() {
+fn links_in_svg_are_escaped_as_urls() {
     shown(&[("<svg><a x:href='$'></svg>", "{url 1}")]);
 }
 
 #[test]
-fn elements_within_svg_and_math_end_as_browsers_have_it() {
+fn elements_in_svg_and_math_end_where_browsers_end_them() {
     refused(
         "closed depends",
         &["<svg><title/></svg><a href='$'>", "<math><style /><p>$</p></math>"],
@@ -148,7 +148,7 @@ fn elements_within_svg_and_math_end_as_browsers_have_it() {
 }
 
 #[test]
-fn quotes_may_be_references_in_scripts() {
+fn character_references_to_quotes_delimit_script_strings() {
     for (sign, words) in [
         ("'", "&#039; &#39 &#x27 &#X0027; &apos;"),
         ("\"", "&#34; &#0000000034; &#x22; &quot; &quot &QUOT"),
@@ -192,7 +192,7 @@ fn strings_of_scripts_end_where_browsers_end_them() {
 }
 
 #[test]
-fn a_slash_behind_a_bracket_divides_or_not() {
+fn an_ambiguous_slash_after_a_bracket_is_refused() {
     refused(
         "cannot be told apart",
         &[
@@ -215,7 +215,7 @@ fn a_slash_behind_a_bracket_divides_or_not() {
 }
 
 #[test]
-fn a_value_names_no_element_that_runs_something() {
+fn values_cannot_name_executable_elements() {
     refused(
         "the name of a tag",
         &["<$ src='$'>", "</$>", "<s$>", "<ifr$ src=x>", "<SCR$>", "a <$", "<m$>", "</title$>"],
@@ -225,7 +225,7 @@ fn a_value_names_no_element_that_runs_something() {
 }
 
 #[test]
-fn xml_has_no_values_in_scripts() {
+fn values_are_refused_in_scripts_of_xml() {
     for path in ["/p.dyn.xml", "/p.dyn.svg", "/p.dyn.xhtml"] {
         refused_in(
             path,
@@ -241,6 +241,6 @@ fn xml_has_no_values_in_scripts() {
 }
 
 #[test]
-fn comments_end_as_browsers_have_it() {
+fn comments_end_where_browsers_end_them() {
     shown(&[("<!-- --!><a href='$'>", "{url 1}"), ("<!-- --! $ -->", "{comment 1}")]);
 }

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_are_told_apart_by_who_codes_them() {
+    fn contents_are_grouped_by_the_archivers_that_code_them() {
         let theirs = files(&[("/a", 1, 22), ("/alias", 1, 22), ("/b", 2, 50), ("/c", 3, 7)]);
         let part = |contents, ours_bytes, theirs_bytes| Part { contents, ours_bytes, theirs_bytes };
         let expected = Split {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn other_contents_are_an_error() {
+    fn contents_of_only_one_archive_are_an_error() {
         let less = files(&[("/a", 1, 22), ("/alias", 1, 22), ("/b", 2, 50)]);
         let error = Split::of(LISTING, "br", &less).unwrap_err();
         assert!(error.to_string().contains("/c is only in our"), "{error}");

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_are_told_from_paths_and_fields() {
+    fn bytes_of_contents_are_counted_without_paths_and_fields() {
         let records = [
             record(b"f:/x", b"m0000001d0000001"),
             record(b"d0000001", b"12345"),

@@ -335,14 +335,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_clients_get_is_what_is_stored_less_what_is_coded() {
+    fn sent_bytes_are_stored_bytes_without_the_coded_identity_bodies() {
         let figures = r#"{"bodies":{"stored_bytes":1100},"codings":{"br":{"identity_bytes":900}}}"#;
         assert_eq!(stored_and_sent(figures, "br").unwrap(), (1100, 200));
         assert!(stored_and_sent(figures, "gzip").is_err());
     }
 
     #[test]
-    fn options_are_checked() {
+    fn invalid_options_of_the_build_bench_are_refused() {
         let options = Options::parse(&["--only", "pages", "--rounds", "2"]).unwrap();
         assert_eq!((options.only, options.rounds), (Some("pages"), Some(2)));
         for wrong in

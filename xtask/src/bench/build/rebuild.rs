@@ -26,7 +26,7 @@ const MEMORY_GOAL_BYTES: f64 = 512.0;
 /// A build with its summary.
 struct Build {
     cost: Cost,
-    told: Value,
+    summary: Value,
 }
 
 /// Builds a site of 100 000 files on one core and on all, then repeatedly after one change.
@@ -107,7 +107,7 @@ impl Round {
         let after = archive.build(pinion, tree, &[], Cores::All)?;
         after.check(tree.files)?;
         let anew = archive.anew(pinion, tree, Cores::All)?;
-        if anew.told["digest"] != after.told["digest"] {
+        if anew.summary["digest"] != after.summary["digest"] {
             bail!("a rebuild gives another archive than a build from nothing");
         }
         let build = all.seconds()?;
@@ -175,8 +175,8 @@ impl Place {
     fn build(&self, pinion: &Path, tree: &Tree, flags: &[&str], cores: Cores) -> Result<Build> {
         let command = self.command(pinion, tree, flags);
         let cost = process_cost::of(&command, cores.pinned(), &self.log)?;
-        let told = serde_json::from_str(&fs::read_to_string(&self.log)?)?;
-        Ok(Build { cost, told })
+        let summary = serde_json::from_str(&fs::read_to_string(&self.log)?)?;
+        Ok(Build { cost, summary })
     }
 
     fn command(&self, pinion: &Path, tree: &Tree, flags: &[&str]) -> Command {
@@ -208,12 +208,12 @@ impl Place {
 impl Build {
     /// Returns the seconds without the wait for the disk.
     fn seconds(&self) -> Result<f64> {
-        self.told["seconds"].as_f64().context("pinion build tells no time")
+        self.summary["seconds"].as_f64().context("pinion build tells no time")
     }
 
     /// Checks that only the changed file was read.
     fn check(&self, files: u64) -> Result<()> {
-        match self.told["unread_files"].as_u64() {
+        match self.summary["unread_files"].as_u64() {
             Some(unread) if unread == files - 1 => Ok(()),
             unread => bail!("{unread:?} of {files} files were not read"),
         }

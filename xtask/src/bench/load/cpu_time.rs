@@ -153,14 +153,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schedstat_line_has_time_running_and_turns() {
+    fn a_schedstat_line_yields_running_time_and_turns() {
         let expected = ThreadTime { running_nanoseconds: 8_500_123, turns: 7 };
         assert_eq!(ThreadTime::parse("8500123 42 7\n"), Some(expected));
         assert_eq!(ThreadTime::parse("8500123 42"), None);
     }
 
     #[test]
-    fn a_name_with_brackets_and_spaces_hides_no_parent() {
+    fn the_parent_is_parsed_after_a_name_with_brackets_and_spaces() {
         assert_eq!(parent("71 (a) S 1 (b) R 40 71 71 0"), Some(40));
         assert_eq!(parent("71 cut"), None);
     }
@@ -173,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn children_of_children_count() {
+    fn descendants_include_children_of_children() {
         let parents = [(2, 1), (3, 2), (4, 3), (9, 8)];
         assert_eq!(descendants(2, &parents), [2, 3, 4]);
     }
 
     #[test]
-    fn a_new_thread_counts_from_nothing() {
+    fn a_new_thread_counts_from_zero() {
         let time = |running_nanoseconds, turns| ThreadTime { running_nanoseconds, turns };
         let earlier = Reading(BTreeMap::from([(1, time(100, 3)), (2, time(50, 9))]));
         let later = Reading(BTreeMap::from([(1, time(130, 4)), (3, time(5, 2))]));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_client_is_at_least_its_own() {
+    fn the_cpu_time_of_a_client_is_measured() {
         let mut busy = Command::new("bash");
         busy.args(["-c", "for ((i = 0; i < 200000; i++)); do :; done; echo done"]);
         let (text, time) = output_with_time(&mut busy).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_used_some() {
+    fn the_cpu_time_of_this_process_is_read() {
         let reading = Reading::of(std::process::id()).unwrap();
         assert!(reading.since(&Reading(BTreeMap::new())) > 0);
     }

@@ -253,19 +253,21 @@ fn table(way: Way, percent: u32, rate: f64, cases: &[Case]) -> Result<String> {
 fn goals(way: Way, percent: u32, cases: &[Case]) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     let is_peer = |case: &&Case| !case.program.is_pinion() && !case.program.is_bare();
-    let mut add = |own: &Case, what: &str, others: &[&Case], of: fn(&Round) -> f64, goal: f64| {
-        if others.is_empty() {
-            return Ok(());
-        }
-        let over = own.rounds.iter().enumerate().map(|(round, own)| {
-            let best = others.iter().map(|other| of(&other.rounds[round])).fold(f64::MAX, f64::min);
-            of(own) / best
-        });
-        let over = Spread::of(over).context("at least one round")?;
-        let name = format!("{} at {percent} %, {}: {what}", way.name(), own.label);
-        figures.push(Figure::spread(name, &over).at_most(goal));
-        Ok::<(), anyhow::Error>(())
-    };
+    let mut add =
+        |own: &Case, quantity: &str, others: &[&Case], of: fn(&Round) -> f64, goal: f64| {
+            if others.is_empty() {
+                return Ok(());
+            }
+            let over = own.rounds.iter().enumerate().map(|(round, own)| {
+                let best =
+                    others.iter().map(|other| of(&other.rounds[round])).fold(f64::MAX, f64::min);
+                of(own) / best
+            });
+            let over = Spread::of(over).context("at least one round")?;
+            let name = format!("{} at {percent} %, {}: {quantity}", way.name(), own.label);
+            figures.push(Figure::spread(name, &over).at_most(goal));
+            Ok::<(), anyhow::Error>(())
+        };
     for own in cases.iter().filter(|case| case.program.is_pinion()) {
         let bare: Vec<&Case> = cases.iter().filter(|it| it.program == own.program.bare()).collect();
         let peers: Vec<&Case> = cases.iter().filter(is_peer).collect();

@@ -44,7 +44,7 @@ pub(crate) fn beside(seconds: u32) -> Scenario {
         for (floods, alone, of) in
             [(HTTP2, "h2 alone", http2 as fn(_, _) -> Case), (HTTP3, "h3 alone", http3)]
         {
-            let label = |what: &str| format!("{}, {what}", program.name());
+            let label = |variant: &str| format!("{}, {variant}", program.name());
             cases.push(of(program, label(alone)));
             for &flood in floods {
                 let mut case = of(program, label(flood));

@@ -82,8 +82,8 @@ fn counted(text: &str) -> Option<Measured> {
     let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
     let (requests, codes) = (line("requests: ")?, line("status codes: ")?);
     let traffic = line("traffic: ")?;
-    let count = |line: &str, what: &str| -> Option<u64> {
-        line.split(", ").find_map(|part| part.strip_suffix(what))?.trim().parse().ok()
+    let count = |line: &str, suffix: &str| -> Option<u64> {
+        line.split(", ").find_map(|part| part.strip_suffix(suffix))?.trim().parse().ok()
     };
     let (broken, timeouts) = (count(requests, " errored")?, count(requests, " timeout")?);
     Some(Measured {
@@ -131,7 +131,7 @@ mod tests {
         data\n";
 
     #[test]
-    fn the_summary_is_read() {
+    fn the_summary_of_h2load_is_parsed() {
         let expected = Measured {
             requests: 90,
             errors: 3,
@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_of_the_last_column() {
+    fn percentiles_are_computed_from_the_last_column() {
         let log: String = (1..=100).rev().map(|time| format!("170\t200\t{time}\n")).collect();
         let measured = with_times(Measured::default(), &log).unwrap();
         assert_eq!((measured.p50, measured.p99, measured.max), (51, 100, 100));
     }
 
     #[test]
-    fn answers_without_times_are_no_figures() {
+    fn responses_without_times_give_no_figures() {
         let none = Measured::default();
         assert_eq!(with_times(none, ""), Some(none));
         let answered = Measured { requests: 1, ..none };

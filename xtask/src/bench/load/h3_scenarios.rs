@@ -84,14 +84,14 @@ fn dummy(seconds: u32) -> Scenario {
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for &program in PINION {
         for streams in [1, 32] {
-            let label = |what: &str| format!("{}, {streams} at once, {what}", program.name());
-            for (what, content) in DUMMIES {
-                let mut case = case(label(what), program, streams, &Ask::new(PAGE));
+            let label = |variant: &str| format!("{}, {streams} at once, {variant}", program.name());
+            for (variant, content) in DUMMIES {
+                let mut case = case(label(variant), program, streams, &Ask::new(PAGE));
                 case.setup.content = content;
                 cases.push(case);
             }
-            for (what, _) in &DUMMIES[1..] {
-                comparisons.push(cpu_without_goal(label("file"), label(what)));
+            for (variant, _) in &DUMMIES[1..] {
+                comparisons.push(cpu_without_goal(label("file"), label(variant)));
             }
         }
     }

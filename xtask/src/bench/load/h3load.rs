@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_report_is_read_and_half_of_one_is_not() {
+    fn only_a_complete_report_of_h3load_is_parsed() {
         let data = Measured {
             requests: 9,
             p999: 5,

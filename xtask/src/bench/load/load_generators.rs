@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_of_the_script_is_read_among_the_others() {
+    fn the_line_of_the_wrk_script_is_found_in_the_output() {
         let text = "Running 2s test\nmeasured requests=90 duration=2000000 bytes=9 p50=1 p75=2 \
             p90=3 p99=4 p999=5 max=6 connect=1 read=2 write=4 status=8 timeout=16\nDone\n";
         let read = Measured::read(text).unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_figure_is_no_report() {
+    fn a_report_with_a_missing_figure_is_refused() {
         assert_eq!(Measured::read("measured requests=90 duration=1\n"), None);
         assert_eq!(Measured::read("unable to connect\n"), None);
     }

@@ -22,8 +22,8 @@ pub(crate) fn greeting(program: Program) -> Ask {
     Ask { keeps: true, ..Ask::new(path) }
 }
 
-fn label(program: Program, what: &str) -> String {
-    format!("{}, {what}", program.name())
+fn label(program: Program, variant: &str) -> String {
+    format!("{}, {variant}", program.name())
 }
 
 /// Returns a scenario of a handler that greets, compared with a file and with handlers of other
@@ -64,14 +64,14 @@ fn hello(seconds: u32) -> Scenario {
 fn template(seconds: u32) -> Scenario {
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for program in PINION.iter().copied() {
-        for (what, path) in
+        for (variant, path) in
             [("file", "/plain"), ("template", "/rows?name=you"), ("new texts", "/names")]
         {
             let ask = Ask { body_bytes: Some(ROWS_BYTES as u64), ..Ask::new(path) };
-            cases.push(scripted(label(program, what), program, Content::Pages, ask));
+            cases.push(scripted(label(program, variant), program, Content::Pages, ask));
         }
-        for what in ["template", "new texts"] {
-            comparisons.push(cpu(label(program, what), label(program, "file"), 3.0));
+        for variant in ["template", "new texts"] {
+            comparisons.push(cpu(label(program, variant), label(program, "file"), 3.0));
         }
     }
     scenario(

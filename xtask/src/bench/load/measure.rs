@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_compared_with_the_same_rounds_of_the_best() {
+    fn each_round_is_compared_with_the_same_round_of_the_best_case() {
         let cases = [
             case("ours", &[2.0, 4.0, 3.0]),
             case("slow", &[1.0, 9.0, 9.0]),
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn response_times_of_a_busy_client_do_not_count() {
+    fn response_times_of_a_saturated_client_do_not_count() {
         let round = |cpu_us| {
             let client = Some(ClientTime { cpu_us, wall_us: 100 });
             let measured = Measured { requests: 10, p50: 5, client, ..Measured::default() };
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_fail_unless_they_are_asked_for() {
+    fn refusals_are_failures_unless_expected() {
         let mut result = case("ours", &[1.0, 1.0]);
         for round in &mut result.rounds {
             round.measured = Measured {
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_a_failure_and_never_the_best() {
+    fn a_round_without_responses_is_a_failure_and_never_the_best() {
         let silent = Round::of(Measured::default(), 5_000);
         assert!(silent.cpu.is_infinite() && silent.within(1).is_infinite());
         let result = CaseResult { label: "ours".to_owned(), rounds: vec![silent] };
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_compare_with_is_no_ratio() {
+    fn without_a_case_to_compare_with_there_is_no_ratio() {
         let with = vec!["absent".to_owned()];
         let comparison =
             Comparison { figure: Figure::Cpu, case: "ours".to_owned(), with, limit: None };

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_refused() {
+    fn unknown_options_and_scenarios_are_refused() {
         assert!(Options::parse(&["--nope"]).is_err());
         assert!(Options::parse(&["--rounds", "0"]).is_err());
         assert!(Options::parse(&["--name"]).is_err());

@@ -38,13 +38,13 @@ fn measured(text: &str) -> Option<Measured> {
     let data: Value = serde_json::from_str(text).ok()?;
     let counts = |name: &str| -> Option<Vec<(&String, u64)>> {
         let object = data[name].as_object()?;
-        Some(object.iter().map(|(what, count)| (what, count.as_u64().unwrap_or(0))).collect())
+        Some(object.iter().map(|(kind, count)| (kind, count.as_u64().unwrap_or(0))).collect())
     };
     let sum = |counts: &[(&String, u64)]| counts.iter().map(|(_, count)| count).sum();
     let mut responses = counts("statusCodeDistribution")?;
     let mut errors = counts("errorDistribution")?;
     // Requests that were open at the end of the load are no errors.
-    errors.retain(|(what, _)| !what.contains("deadline"));
+    errors.retain(|(kind, _)| !kind.contains("deadline"));
     let requests = sum(&responses);
     responses.retain(|(status, _)| status.as_str() >= "400");
     let percentiles = &data["latencyPercentiles"];
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_and_faults_are_counted_and_the_end_is_none() {
+    fn requests_open_at_the_end_are_not_counted_as_errors() {
         let text = r#"{
             "summary": { "total": 2.0, "slowest": 0.5 },
             "latencyPercentiles": { "p50": 0.001, "p99": 0.02, "p99.9": null },

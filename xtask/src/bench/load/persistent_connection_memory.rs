@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_has_all_connections_and_all_of_them_are_answered() {
+    fn missing_connections_and_responses_fail_the_check() {
         let crowd = |connections, errors, timeouts, requests| {
             let measured = Measured { requests, errors, timeouts, ..Measured::default() };
             Crowd { bytes: 1 << 20, connections, measured }

@@ -68,8 +68,8 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
         let cpu = |round: &Round| round.cpu_us;
         let p99 = |round: &Round| round.measured.p99 as f64;
         let name = own.name();
-        let figure = |what: &str, peer, of| -> Result<Figure> {
-            let name = format!("{name}: {what} over {}", shop.label(peer));
+        let figure = |quantity: &str, peer, of| -> Result<Figure> {
+            let name = format!("{name}: {quantity} over {}", shop.label(peer));
             Ok(Figure::spread(name, &over(peer, of)?))
         };
         figures.push(figure("CPU", Program::Nginx, cpu)?.at_most(GOAL_OF_NGINX));

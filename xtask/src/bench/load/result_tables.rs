@@ -193,7 +193,7 @@ mod tests {
     use crate::bench::load::load_generators::Measured;
 
     #[test]
-    fn figures_of_a_busy_client_are_in_brackets() {
+    fn figures_of_a_saturated_client_are_in_brackets() {
         let case = |client| {
             let measured = Measured {
                 requests: 4,
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_is_met_by_what_was_measured_alone() {
+    fn a_goal_is_met_only_by_measurements() {
         let row = |verdict| move |row: String| row.ends_with(&format!("| {verdict} |\n"));
         let case = |failures| [("pinion".to_owned(), failures)];
         assert!(row("not measured")(failures(&[], 0)));

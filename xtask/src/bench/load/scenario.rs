@@ -194,12 +194,12 @@ fn responses(seconds: u32) -> Scenario {
     ];
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for program in PINION {
-        let label = |what: &str| format!("{}, {what}", program.name());
-        for (what, ask) in &asks {
-            cases.push(Case::new(label(what), *program, ask.clone()));
+        let label = |variant: &str| format!("{}, {variant}", program.name());
+        for (variant, ask) in &asks {
+            cases.push(Case::new(label(variant), *program, ask.clone()));
         }
-        for (what, _) in asks.iter().skip(1) {
-            comparisons.push(cpu(label(what), label("plain file"), 1.1));
+        for (variant, _) in asks.iter().skip(1) {
+            comparisons.push(cpu(label(variant), label("plain file"), 1.1));
         }
     }
     scenario(
@@ -268,9 +268,9 @@ fn rules(seconds: u32) -> Scenario {
     ];
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for program in PINION {
-        let label = |what: &str, which: &str| format!("{}, {what}, {which}", program.name());
-        for (what, with, without) in &asks {
-            let (ruled, plain) = (label(what, "rules"), label(what, "none"));
+        let label = |variant: &str, which: &str| format!("{}, {variant}, {which}", program.name());
+        for (variant, with, without) in &asks {
+            let (ruled, plain) = (label(variant, "rules"), label(variant, "none"));
             let mut case = Case::new(ruled.clone(), *program, with.clone());
             case.setup.content = Content::Ruled;
             cases.push(Case::new(plain.clone(), *program, without.clone()));
@@ -444,7 +444,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comparisons_name_cases_of_their_scenario_and_names_are_unique() {
+    fn comparisons_name_existing_cases_and_scenario_names_are_unique() {
         let mut seen = std::collections::BTreeSet::new();
         for mut scenario in all(1).into_iter().chain(SWEEP.iter().map(|&count| step(count, 1))) {
             scenario.compare_with_before();

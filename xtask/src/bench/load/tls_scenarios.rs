@@ -155,7 +155,7 @@ fn keep_alive(seconds: u32) -> Scenario {
 
 /// Returns a scenario of handshakes without requests, full ones and resumed ones.
 fn handshakes(seconds: u32) -> Scenario {
-    let label = |program: Program, what: &str| format!("{}, {what}", program.name());
+    let label = |program: Program, variant: &str| format!("{}, {variant}", program.name());
     let ask = |resumed| Ask { client: Client::Handshakes { resumed }, ..Ask::new(PAGE) };
     let kinds = [
         ("P-256", Key::P256, false),
@@ -163,15 +163,16 @@ fn handshakes(seconds: u32) -> Scenario {
         ("resumed", Key::Rsa2048, true),
     ];
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
-    for (what, key, resumed) in kinds {
+    for (variant, key, resumed) in kinds {
         for &program in PINION.iter().chain(TLS_PEERS) {
-            cases.push(encrypted(label(program, what), program, key, ask(resumed)));
+            cases.push(encrypted(label(program, variant), program, key, ask(resumed)));
         }
     }
     for &program in PINION {
         let with_nginx =
-            |what, limit| cpu(label(program, what), label(Program::Nginx, what), limit);
-        let with_own = |what, limit| cpu(label(program, "resumed"), label(program, what), limit);
+            |variant, limit| cpu(label(program, variant), label(Program::Nginx, variant), limit);
+        let with_own =
+            |variant, limit| cpu(label(program, "resumed"), label(program, variant), limit);
         comparisons.push(with_nginx("P-256", 0.5));
         comparisons.push(with_nginx("RSA-2048", 0.8));
         comparisons.push(with_own("RSA-2048", 0.4));
@@ -248,14 +249,14 @@ fn dummy(seconds: u32) -> Scenario {
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for &program in PINION {
         for (how, key, ask) in &ways {
-            let label = |what: &str| format!("{}, {how}, {what}", program.name());
-            for (what, content) in DUMMIES {
-                let mut case = Case::new(label(what), program, ask.clone());
+            let label = |variant: &str| format!("{}, {how}, {variant}", program.name());
+            for (variant, content) in DUMMIES {
+                let mut case = Case::new(label(variant), program, ask.clone());
                 (case.setup.key, case.setup.content) = (*key, content);
                 cases.push(case);
             }
-            for (what, _) in &DUMMIES[1..] {
-                comparisons.push(cpu_without_goal(label("file"), label(what)));
+            for (variant, _) in &DUMMIES[1..] {
+                comparisons.push(cpu_without_goal(label("file"), label(variant)));
             }
         }
     }

@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mirror_is_that_of_the_distribution_itself() {
+    fn the_mirror_is_that_of_the_main_suite() {
         let targets = "http://a/security/ bookworm-security main\n\
                        http://b/debian/ bookworm contrib\n\
                        http://b/debian/ bookworm main\n";
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_and_the_files_of_the_programs_are_needed() {
+    fn libraries_and_program_packages_are_selected() {
         let simulation = "Reading package lists...\n\
             Inst libc6 (2.43-7 Debian:testing [amd64]) []\n\
             Inst adduser (3.159 Debian:testing [all])\n\
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_use_the_loader_and_the_libraries_beside_them() {
+    fn start_scripts_use_their_own_loader_and_libraries() {
         let script = start_script("nginx", " -x", "arch-linux-gnu/ld-linux.so.2");
         let expected = "exec \"$root/usr/lib/arch-linux-gnu/ld-linux.so.2\" --library-path \
                         \"$root/usr/lib/arch-linux-gnu\" \\\n    \

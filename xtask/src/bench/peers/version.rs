@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_in_every_form() {
+    fn version_numbers_are_found_in_every_format() {
         for (line, expected) in [
             ("nginx version: nginx/1.22.1", Some("1.22.1")),
             ("HAProxy version 3.2.26-1 2026/10/14 - https://haproxy.org/", Some("3.2.26")),
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_is_the_first_line_with_a_digit_and_the_library() {
+    fn a_version_summary_is_the_first_line_with_a_digit_and_tls_library() {
         let nginx = "nginx version: nginx/1.30.6\nbuilt by gcc 16\nbuilt with OpenSSL 3.6.5\n";
         let expected = "nginx version: nginx/1.30.6, built with OpenSSL 3.6.5";
         assert_eq!(summary(nginx).as_deref(), Some(expected));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_prints_nothing() {
+    fn a_missing_program_has_no_version() {
         assert_eq!(printed(Path::new("/no/such/program"), "-v"), None);
     }
 }

@@ -56,7 +56,7 @@ fn exact_rules_become_entries() {
 }
 
 #[test]
-fn files_come_first() {
+fn files_take_precedence_over_rules() {
     assert_eq!(placed("/file /b"), "0 FileFirst");
     assert_eq!(placed("/file/ /b\n/dir /c"), "0 FileFirst, 1 FileFirst");
     assert_eq!(placed("/file /b\n/f* /c"), "walk 1, 0 FileFirst");
@@ -66,7 +66,7 @@ fn files_come_first() {
 }
 
 #[test]
-fn forced_rules_come_before_files() {
+fn forced_rules_take_precedence_over_files() {
     assert_eq!(placed("/file /b 301!"), "/file/=0, /file Replace(0)");
     assert_eq!(placed("/dir/ /b 301!"), "/dir=0, /dir/ Replace(0)");
     assert_eq!(placed("/f* /b 301!"), "walk 0, /file Replace(0)");
@@ -81,7 +81,7 @@ fn forced_rules_come_before_files() {
 }
 
 #[test]
-fn a_rewrite_means_the_file() {
+fn a_rewrite_serves_the_file_despite_a_forced_rule() {
     let text = "/file /b 301!\n/a /file 200";
     assert_eq!(placed(text), "/file/=0, /a=1, /a/=1, walk 0, /file RulesFirst");
     let text = "/file /b 301!\n/a /file/ 200";
@@ -91,7 +91,7 @@ fn a_rewrite_means_the_file() {
 }
 
 #[test]
-fn rules_that_lead_to_themselves() {
+fn rules_that_redirect_to_themselves_are_refused() {
     for (text, is_loop) in [
         ("/a /a", true),
         ("/a /a/", true),
@@ -123,7 +123,7 @@ fn rules_that_lead_to_themselves() {
 
 /// With `--lax-rules` those that are found are left out: each rule that they hide is found too.
 #[test]
-fn a_rule_that_leads_to_itself_hides_no_other_one() {
+fn all_rules_that_redirect_to_themselves_are_found() {
     for (text, expected) in [
         ("/a /a\n/a /a 302\n/a /b\n/a /a", "loop 0, loop 1"),
         ("/* /:splat\n/* /:splat 302\n/a/* /a/:splat", "loop 0, loop 1, loop 2"),
@@ -136,7 +136,7 @@ fn a_rule_that_leads_to_itself_hides_no_other_one() {
 
 /// A redirect to a host of the site comes back to it.
 #[test]
-fn hosts_of_the_site() {
+fn loops_through_hosts_of_the_site_are_found() {
     for (hosts, text, expected) in [
         (&[][..], "/* https://example.org/:splat 301!", "walk 0"),
         (&["example.org"], "/* https://example.org/:splat 301!", "loop 0"),
@@ -163,7 +163,7 @@ fn hosts_of_the_site() {
 }
 
 #[test]
-fn rewrites_that_only_lead_to_404() {
+fn rewrites_without_a_possible_target_are_warned_about() {
     for (text, is_missing) in [
         ("/api/* /.netlify/functions/:splat 200", true),
         ("/posts/* /posts/:splat.html 200!", true),
@@ -188,7 +188,7 @@ fn rewrites_that_only_lead_to_404() {
 
 /// A missing target of a rewrite has the response of the page for missing resources, if any.
 #[test]
-fn rewrites_that_lead_to_a_page_for_what_is_missing() {
+fn rewrites_to_a_fallback_page_of_status_200_are_not_missing() {
     for (status, text, is_missing) in [
         (200, "/a /dir/x 200", false),
         (200, "/a /dir 200", false),
@@ -209,7 +209,7 @@ fn rewrites_that_lead_to_a_page_for_what_is_missing() {
 }
 
 #[test]
-fn rules_that_lead_around() {
+fn chains_of_redirects_that_loop_are_warned_about() {
     for (text, is_around) in [
         ("/a/* /a/b/:splat", true),
         ("/dir/* /dir/x/:splat", true),

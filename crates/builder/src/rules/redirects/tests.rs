@@ -33,7 +33,7 @@ fn target(parts: &[TargetPart]) -> String {
 }
 
 #[test]
-fn words_by_their_place() {
+fn words_are_path_target_and_status() {
     let rule = one("/a/b /c 302! # why");
     assert_eq!((rule.status, rule.force, rule.keeps_query), (302, true, true));
     assert_eq!(rule.path, [literal("a"), literal("b")]);
@@ -44,7 +44,7 @@ fn words_by_their_place() {
 }
 
 #[test]
-fn captures_are_numbered_path_first() {
+fn captures_of_the_path_are_numbered_before_those_of_the_query() {
     let rule = one("/store/:x/* id=:id id2=7 /blog/:id/:splat/:x?y=:id 302");
     assert_eq!(
         rule.path,
@@ -62,7 +62,7 @@ fn captures_are_numbered_path_first() {
 }
 
 #[test]
-fn hosts_without_port_and_case() {
+fn hosts_of_rules_have_no_port_and_are_lowercase() {
     for (from, host) in [
         ("http://Example.org:8080/a", Some("example.org")),
         ("https://*.Example.org/a", Some("*.example.org")),
@@ -78,7 +78,7 @@ fn hosts_without_port_and_case() {
 }
 
 #[test]
-fn targets_are_ready_for_their_use() {
+fn targets_are_escaped_for_redirects_and_decoded_for_rewrites() {
     assert_eq!(target(&one("/a /ä%20\"?q=ü#f").target), "/%C3%A4%20%22?q=%C3%BC#f");
     assert_eq!(target(&one("/a /%C3%A4.html 200").target), "/\\xc3\\xa4.html");
     assert_eq!(target(&one("/a/* 200").target), "/a/<0>");
@@ -149,7 +149,7 @@ fn placeholders_and_stars_within_segments() {
 }
 
 #[test]
-fn relative_rules_are_about_their_folder() {
+fn relative_rules_apply_below_their_folder() {
     let rule = rules_in("/docs/v1/", "./a/* ./b/:splat 302").unwrap().remove(0);
     let path = [literal("docs"), literal("v1"), literal("a"), RedirectPart::Rest(Box::default())];
     assert_eq!(rule.path, path);
@@ -161,7 +161,7 @@ fn relative_rules_are_about_their_folder() {
 }
 
 #[test]
-fn every_error_has_its_place() {
+fn every_error_in_redirects_has_its_line_and_column() {
     for (text, expected) in [
         ("/a", "_redirects:1:3: expected a target: a path or a URL"),
         ("\n/a b", "_redirects:2:4: expected a target that begins"),
@@ -242,12 +242,12 @@ fn every_error_has_its_place() {
 }
 
 #[test]
-fn all_errors_of_a_file_are_told() {
+fn all_errors_of_a_file_are_reported() {
     assert_eq!(error("/a\n/b /c\n/d 999 /e\n").lines().count(), 2);
 }
 
 #[test]
-fn captures_and_rules_have_limits() {
+fn captures_and_rules_are_limited_in_number() {
     let path: String = (0..16).map(|number| format!("/:a{number}")).collect();
     assert_eq!(one(&format!("{path} /b")).path.len(), 16);
     assert!(error(&format!("{path}/* /b")).contains("at most 16"));
@@ -263,7 +263,7 @@ fn captures_and_rules_have_limits() {
 }
 
 #[test]
-fn placeholders_of_other_servers_are_found() {
+fn placeholders_of_other_servers_are_recognized() {
     for (text, expected) in [
         ("/a/* /b/$1", Some((9, "$1", true))),
         ("/a/* /b/$splat", Some((9, "$splat", true))),
@@ -292,7 +292,7 @@ fn placeholders_of_other_servers_are_found() {
 
 proptest! {
     #[test]
-    fn anything_is_parsed_or_refused_with_a_place(
+    fn any_text_is_parsed_or_refused_with_a_position(
         text in "([/:*.a#!= \n]|http://|200|301|%2f){0,60}",
     ) {
         let lines = text.split('\n').count();
@@ -309,7 +309,7 @@ proptest! {
 
 /// A user who comes from another server learns how to write the line here.
 #[test]
-fn a_line_of_another_server_says_what_to_write() {
+fn an_error_about_a_line_of_another_server_gives_the_replacement() {
     let of = |server: &str, word: &str, rule: &str| {
         format!(
             "1: expected a path that begins with /, found {word:?}; this is a line of {server}; \
@@ -317,8 +317,8 @@ fn a_line_of_another_server_says_what_to_write() {
         )
     };
     let arrow = |column: usize, word: &str, rule: &str| {
-        let what = "expected nothing between the path and the target";
-        format!("{column}: {what}, found {word:?}; write `{rule}`")
+        let expected = "expected nothing between the path and the target";
+        format!("{column}: {expected}, found {word:?}; write `{rule}`")
     };
     let comment = "1: expected a path, or a comment that begins with #, found \"//\"; // does not \
                    begin one";

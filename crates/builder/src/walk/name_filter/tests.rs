@@ -13,7 +13,7 @@ fn judge_with(exclude: &[&str], include: &[&str], key: &str) -> FileVerdict {
 }
 
 #[test]
-fn leftovers_are_skipped() {
+fn leftover_files_are_skipped() {
     for name in [
         "Thumbs.db",
         ".DS_Store",
@@ -49,7 +49,7 @@ fn leftovers_are_skipped() {
 }
 
 #[test]
-fn leftovers_that_are_asked_for_are_taken() {
+fn included_leftover_files_are_taken() {
     for (exclude, include, key, expected) in [
         (&[][..], &[".htaccess"][..], "/a/.htaccess", FileVerdict::Take),
         (&[], &["*.log", "/b/.*"], "/a/x.log", FileVerdict::Take),
@@ -67,7 +67,7 @@ fn leftovers_that_are_asked_for_are_taken() {
 }
 
 #[test]
-fn sources_of_scripts_are_left_out_unless_they_are_asked_for() {
+fn sources_of_scripts_are_left_out_unless_included() {
     for name in [
         "index.php",
         "A.PHP",
@@ -94,7 +94,7 @@ fn sources_of_scripts_are_left_out_unless_they_are_asked_for() {
 }
 
 #[test]
-fn special_names_in_any_case() {
+fn special_names_are_recognized_in_any_case() {
     for name in [
         "x.lua",
         "X.LUA",
@@ -116,7 +116,7 @@ fn special_names_in_any_case() {
 }
 
 #[test]
-fn patterns() {
+fn exclude_patterns_match_names_and_paths() {
     for (pattern, key, expected) in [
         ("*.psd", "/a/b/x.psd", FileVerdict::Skip),
         ("*.psd", "/x.psd.html", FileVerdict::Take),
@@ -146,7 +146,7 @@ fn part_and_matters(names: &NameFilter, path: &str) -> (bool, [bool; 2]) {
 }
 
 #[test]
-fn what_lies_in_a_folder_that_is_left_out_is_no_part() {
+fn files_in_an_excluded_folder_are_not_part_of_the_site() {
     let names = NameFilter::new(&["drafts".to_owned(), "/old/*.md".to_owned()], &[]).unwrap();
     for path in ["", "a.html", "a/b/c.html", ".well-known/x", "new/x.md", "old/a/x.md"] {
         assert_eq!(part_and_matters(&names, path), (true, [true, true]), "{path}");
@@ -157,7 +157,7 @@ fn what_lies_in_a_folder_that_is_left_out_is_no_part() {
 }
 
 #[test]
-fn rules_matter_and_are_no_part() {
+fn rules_files_affect_the_site_without_being_part_of_it() {
     let names = NameFilter::new(&["drafts".to_owned()], &[]).unwrap();
     for path in ["_headers", "_redirects.txt", "a/_redirects"] {
         assert_eq!(part_and_matters(&names, path), (false, [true, true]), "{path}");
@@ -168,7 +168,7 @@ fn rules_matter_and_are_no_part() {
 }
 
 #[test]
-fn of_code_a_static_site_depends_on_what_would_make_it_dynamic() {
+fn a_static_site_depends_on_code_that_would_make_it_dynamic() {
     let names = NameFilter::new(&[], &[]).unwrap();
     for path in ["main.lua", "a.dyn.html", "public_html/a.dyn.html"] {
         assert_eq!(part_and_matters(&names, path), (false, [true, true]), "{path}");
@@ -179,7 +179,7 @@ fn of_code_a_static_site_depends_on_what_would_make_it_dynamic() {
 }
 
 #[test]
-fn kinds_of_code() {
+fn kinds_of_code_are_recognized_by_name() {
     for (name, code, page, script) in [
         ("main.lua", true, false, true),
         ("X.LUA", true, false, true),

@@ -260,7 +260,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_corpus_is_replayed() {
+    fn globs_of_the_corpus_agree_with_the_model() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/globs");
         let mut count = 0;
         for entry in fs::read_dir(&folder).unwrap() {
@@ -274,7 +274,7 @@ mod tests {
 
     /// The model says something, and not always the same.
     #[test]
-    fn the_model_reads_patterns() {
+    fn the_model_matches_known_patterns() {
         for (pattern, path, expected) in [
             ("*.psd", "a/x.psd", Some(true)),
             ("a/*.md", "a/b/x.md", Some(false)),

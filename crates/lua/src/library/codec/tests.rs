@@ -25,7 +25,7 @@ fn call(
 
 /// RFC 4648 §10.
 #[test]
-fn base64_of_the_rfc() {
+fn base64_matches_the_examples_of_rfc_4648() {
     let lua = vm();
     for (plain, text) in [
         ("", ""),
@@ -54,7 +54,7 @@ fn base64_of_the_rfc() {
 }
 
 #[test]
-fn one_text_for_each_string_of_bytes() {
+fn base64_and_hex_decoders_refuse_non_canonical_text() {
     let lua = vm();
     for (text, form) in [
         ("Zg", "with { pad = false }"),
@@ -78,7 +78,7 @@ fn one_text_for_each_string_of_bytes() {
 
 /// RFC 3629 §3, §10: neither a byte alone, nor the half of a pair, nor a longer way than needed.
 #[test]
-fn what_is_text() {
+fn is_utf8_accepts_valid_utf8_only() {
     let is_text = |bytes: &[u8]| {
         let lua = vm();
         lua.globals().raw_set("data", lua.create_string(bytes)?)?;
@@ -97,7 +97,7 @@ fn what_is_text() {
 }
 
 #[test]
-fn percent_escapes() {
+fn url_encode_and_url_decode_use_percent_escapes() {
     let lua = vm();
     let text = "a b+c/ü~*-._!'()%".as_bytes();
     let encoded = b"a%20b%2Bc%2F%C3%BC~%2A-._%21%27%28%29%25".to_vec();
@@ -112,7 +112,7 @@ fn percent_escapes() {
 }
 
 #[test]
-fn queries() {
+fn query_and_parse_query_convert_tables() {
     let code =
         "return codec.query({q = 'a b&', page = 2, tag = {'x', 'y'}, ['ü'] = true, f = 2.0})";
     let text: String = eval(code).expect("ran");
@@ -136,7 +136,7 @@ fn queries() {
 }
 
 #[test]
-fn references_of_html() {
+fn html_escape_and_unescape_use_character_references() {
     let lua = vm();
     let text = b"<a href=\"x\">'&amp;'</a>";
     let escaped = b"&lt;a href=&quot;x&quot;&gt;&#39;&amp;amp;&#39;&lt;/a&gt;".to_vec();
@@ -158,7 +158,7 @@ fn references_of_html() {
 
 /// What it comes to is known before there is room for it.
 #[test]
-fn what_is_too_long_is_refused() {
+fn encoded_text_longer_than_16_mib_is_refused() {
     const MAX: usize = RESULT_MAX_BYTES;
     let lua = vm();
     for (name, options, some, each) in [
@@ -204,7 +204,7 @@ const PAIRS: &[(&str, &str, &[&str])] = &[
 
 proptest! {
     #[test]
-    fn bytes_survive(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn every_encoding_round_trips_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         let lua = vm();
         for (encode, decode, options) in PAIRS {
             for options in *options {
@@ -217,7 +217,7 @@ proptest! {
 
     /// What is decoded at all is what the encoder would have written, but for the case of digits.
     #[test]
-    fn decoders_are_strict(bytes in "[A-Za-f0-9+/_=-]{0,10}|\\PC{0,4}") {
+    fn decoders_accept_only_text_that_encoders_write(bytes in "[A-Za-f0-9+/_=-]{0,10}|\\PC{0,4}") {
         let lua = vm();
         for (encode, decode, options) in &PAIRS[..2] {
             for options in *options {
@@ -245,7 +245,7 @@ proptest! {
 
     /// Nothing that was escaped means anything to a parser.
     #[test]
-    fn escaped_text_is_inert(text in "[a&<>\"'%+ /?#=]{0,24}") {
+    fn escaped_text_has_no_markup_or_url_delimiters(text in "[a&<>\"'%+ /?#=]{0,24}") {
         let lua = vm();
         let html = call(&lua, "html_escape", text.as_bytes(), "nil").expect("escaped");
         prop_assert!(!html.iter().any(|byte| b"<>\"'".contains(byte)));
@@ -254,7 +254,7 @@ proptest! {
     }
 
     #[test]
-    fn a_query_survives(pairs in prop::collection::btree_map(".{0,4}", ".{0,6}", 0..6)) {
+    fn a_query_round_trips(pairs in prop::collection::btree_map(".{0,4}", ".{0,6}", 0..6)) {
         let lua = vm();
         let table = lua.create_table_from(pairs.clone()).expect("room");
         let text: LuaString = function(&lua, "query").call(table).expect("written");
@@ -265,7 +265,9 @@ proptest! {
 
     /// Queries, forms and `parse_query` agree on the value of a name that comes more than once.
     #[test]
-    fn the_same_value_wins_everywhere(text in "[ab]=[0-9](&[abc]=?[0-9+%]{0,2}){0,8}") {
+    fn the_last_value_of_a_repeated_name_wins_in_queries_and_forms(
+        text in "[ab]=[0-9](&[abc]=?[0-9+%]{0,2}){0,8}",
+    ) {
         let lua = vm();
         let query = lua.create_string(&text).expect("room");
         let read: Table = function(&lua, "parse_query").call(query).expect("read");

@@ -74,9 +74,9 @@ pub(super) fn query(lua: &Lua, table: Table) -> Result<LuaString> {
             Value::Table(list) => {
                 if list.pairs::<Value, Value>().count() != list.raw_len() {
                     let name = String::from_utf8_lossy(&name);
-                    let what =
+                    let message =
                         format!("codec.query: the value of {name:?} is a table, but no list");
-                    return Err(Error::runtime(what));
+                    return Err(Error::runtime(message));
                 }
                 for index in 1..=list.raw_len() {
                     pair(&mut out, &name, &list.raw_get(index)?)?;

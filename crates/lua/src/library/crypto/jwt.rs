@@ -59,8 +59,9 @@ fn sign(lua: &Lua, now: f64, (claims, key, options): Arguments) -> Result<LuaStr
     token.push('.');
     URL_SAFE_NO_PAD.encode_string(signature, &mut token);
     if token.len() > TOKEN_MAX_BYTES {
-        let what = format!("jwt.sign: the claims make a token longer than {TOKEN_MAX_BYTES} bytes");
-        return Err(Error::runtime(what));
+        let message =
+            format!("jwt.sign: the claims make a token longer than {TOKEN_MAX_BYTES} bytes");
+        return Err(Error::runtime(message));
     }
     lua.create_string(token)
 }
@@ -78,8 +79,8 @@ fn payload(lua: &Lua, claims: &Value, now: f64, lifetime: Option<f64>) -> Result
     let style = json::JsonStyle { indent: Vec::new(), is_sorted: true };
     let mut text = json::encode(lua, claims, &style)?;
     let Some(claims) = claims.as_table().filter(|_| text.starts_with(b"{")) else {
-        let what = "jwt.sign: claims are a table with names, such as {sub = \"anna\"}";
-        return Err(Error::runtime(what));
+        let message = "jwt.sign: claims are a table with names, such as {sub = \"anna\"}";
+        return Err(Error::runtime(message));
     };
     let Some(lifetime) = lifetime else { return Ok(text) };
     if !(lifetime.is_finite() && lifetime > 0.0) {
@@ -118,9 +119,9 @@ fn verify(
     let known = ["alg", "iss", "aud", "leeway", "require"];
     let options = CallOptions::of(lua, "jwt.verify", options, &known)?;
     let Some(name) = options.get::<LuaString>("alg")? else {
-        let what = "jwt.verify: state the algorithm, as in {alg = \"HS256\"}: if the token chose, \
-                    it could choose a weaker one";
-        return Err(Error::runtime(what));
+        let message = "jwt.verify: state the algorithm, as in {alg = \"HS256\"}: if the token \
+                       chose, it could choose a weaker one";
+        return Err(Error::runtime(message));
     };
     let algorithm = named("jwt.verify", &name)?;
     let expected = Expected::of(&options)?;
@@ -199,8 +200,8 @@ impl Expected {
     fn of(options: &CallOptions<'_>) -> Result<Expected> {
         let leeway = options.get("leeway")?.unwrap_or(0.0);
         if !(0.0..=LEEWAY_MAX_SECONDS).contains(&leeway) {
-            let what = format!("jwt.verify: leeway is from 0 to {LEEWAY_MAX_SECONDS} seconds");
-            return Err(Error::runtime(what));
+            let message = format!("jwt.verify: leeway is from 0 to {LEEWAY_MAX_SECONDS} seconds");
+            return Err(Error::runtime(message));
         }
         Ok(Expected {
             issuer: options.get("iss")?,

@@ -20,7 +20,7 @@ fn call(lua: &Lua, name: &str, arguments: &[&[u8]]) -> Option<Vec<u8>> {
 
 /// FIPS 180-4's "abc", and what Python's `hashlib` says of 1000 bytes.
 #[test]
-fn digests() {
+fn digests_match_known_values() {
     let lua = vm();
     let long: Vec<u8> = (0..1000u32).map(|i| (i % 251) as u8).collect();
     for (name, data, expected) in [
@@ -54,7 +54,7 @@ fn digests() {
 
 /// RFC 2202 §3 and RFC 4231 §4, and what Python's `hmac` says of a key of 100 bytes.
 #[test]
-fn keyed_digests() {
+fn hmac_digests_match_known_values() {
     let lua = vm();
     let long: Vec<u8> = (0..1000u32).map(|i| (i % 251) as u8).collect();
     let (eleven, aa) = ([0x0b; 20], [0xaa; 131]);
@@ -101,7 +101,7 @@ fn keyed_digests() {
 
 /// RFC 5869 A.1 and A.3.
 #[test]
-fn derived_keys() {
+fn hkdf_keys_match_the_examples_of_rfc_5869() {
     let code = r#"
         local key = ("\11"):rep(22)
         local salt, info = codec.hex_decode("000102030405060708090a0b0c"),
@@ -123,7 +123,7 @@ fn derived_keys() {
 }
 
 #[test]
-fn random_bytes_and_comparison() {
+fn random_has_the_requested_length_and_equal_compares_bytes() {
     assert_eq!(eval::<usize>("return #crypto.random(32768)").expect("ran"), 32768);
     assert_eq!(eval::<usize>("return #crypto.random(0)").expect("ran"), 0);
     assert!(eval::<bool>("return crypto.random(16) ~= crypto.random(16)").expect("ran"));
@@ -140,7 +140,7 @@ fn random_bytes_and_comparison() {
 
 /// Made by `cryptography` of Python: HKDF, then AES-256-GCM or AES-SIV.
 #[test]
-fn sealed_as_another_program_does() {
+fn sealing_matches_another_implementation() {
     let key: Vec<u8> = (0..32).collect();
     let random: [u8; 24] = core::array::from_fn(|i| 100 + i as u8);
     let text = b"The quick brown fox";
@@ -160,7 +160,7 @@ fn sealed_as_another_program_does() {
 
 /// RFC 5297 A.1.
 #[test]
-fn the_cipher_of_the_rfc() {
+fn aes_siv_matches_the_example_of_rfc_5297() {
     let key = unhex("fffefdfcfbfaf9f8f7f6f5f4f3f2f1f0f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff");
     let data = unhex("101112131415161718191a1b1c1d1e1f2021222324252627");
     let sealed = Aes128Siv::new_from_slice(&key)
@@ -171,11 +171,11 @@ fn the_cipher_of_the_rfc() {
 }
 
 #[test]
-fn keys_that_are_too_short_are_the_scripts_fault() {
+fn keys_that_are_too_short_raise_an_error() {
     for name in ["seal", "open", "seal_siv", "open_siv"] {
         let why = raised(&format!("return crypto.{name}(('k'):rep(15), 'text')"));
-        let what = format!("crypto.{name}: the key has 15 bytes, it needs at least 16");
-        assert!(why.contains(&what), "{why}");
+        let words = format!("crypto.{name}: the key has 15 bytes, it needs at least 16");
+        assert!(why.contains(&words), "{why}");
     }
     let code = "return crypto.open(('k'):rep(16), 'nonsense')";
     let (text, why): (Value, String) = eval(code).expect("ran");
@@ -184,7 +184,7 @@ fn keys_that_are_too_short_are_the_scripts_fault() {
 }
 
 #[test]
-fn alike_or_not() {
+fn seal_is_randomized_and_seal_siv_is_deterministic() {
     let code = "local k = ('k'):rep(16)
         return crypto.seal(k, 'a') ~= crypto.seal(k, 'a'), #crypto.seal(k, 'a'),
             crypto.seal_siv(k, 'a') == crypto.seal_siv(k, 'a'), #crypto.seal_siv(k, 'a'),
@@ -199,7 +199,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn texts_survive_and_nothing_else_opens(
+    fn sealed_text_opens_only_with_its_own_key_and_context(
         key in prop::collection::vec(any::<u8>(), 16..80),
         text in prop::collection::vec(any::<u8>(), 0..40),
         context in prop::collection::vec(any::<u8>(), 0..20),
@@ -227,7 +227,10 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_open_by_chance(bytes in prop::collection::vec(any::<u8>(), 0..64), form in 0u8..4) {
+    fn arbitrary_bytes_cannot_be_opened(
+        bytes in prop::collection::vec(any::<u8>(), 0..64),
+        form in 0u8..4,
+    ) {
         let lua = vm();
         let bytes: Vec<u8> = std::iter::once(form).chain(bytes).collect();
         for (_, open) in SEALS {

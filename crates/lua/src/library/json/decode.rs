@@ -57,9 +57,9 @@ impl Builder<'_> {
     /// Remembers an error of Lua and ends the parsing with it.
     fn lua<T, E: serde::de::Error>(&self, done: mlua::Result<T>) -> Result<T, E> {
         done.map_err(|error| {
-            let what = E::custom("Lua could not hold it");
+            let reported = E::custom("Lua could not hold it");
             self.failed.set(Some(error));
-            what
+            reported
         })
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn write_number(out: &mut Vec<u8>, number: f64) -> bool {
 enum Stop {
     /// A value that JSON cannot represent, and the path to it, the last step first.
     Fault {
-        what: String,
+        problem: String,
         steps: Vec<EncoderStep>,
     },
     /// A table contains itself: the numbers of tables around both of its occurrences.
@@ -73,8 +73,8 @@ impl From<Error> for Stop {
 }
 
 impl Stop {
-    fn fault<T>(what: impl Into<String>) -> core::result::Result<T, Stop> {
-        Err(Stop::Fault { what: what.into(), steps: Vec::new() })
+    fn fault<T>(problem: impl Into<String>) -> core::result::Result<T, Stop> {
+        Err(Stop::Fault { problem: problem.into(), steps: Vec::new() })
     }
 
     /// Adds the step of the table that contains the value.
@@ -88,8 +88,8 @@ impl Stop {
 
     fn error(self) -> Error {
         match self {
-            Stop::Fault { what, steps } => {
-                Error::runtime(format!("json.encode: {} {what}", path(steps.iter().rev())))
+            Stop::Fault { problem, steps } => {
+                Error::runtime(format!("json.encode: {} {problem}", path(steps.iter().rev())))
             }
             Stop::Cycle { outer, inner, steps } => Error::runtime(format!(
                 "json.encode: {} refers to {}: JSON cannot contain circular references",
@@ -212,8 +212,8 @@ impl JsonEncoder<'_> {
                 return Stop::Cycle { outer, inner, steps: Vec::new() };
             }
         }
-        let what = format!("lies deeper than {JSON_DEPTH_MAX_LEVELS} levels");
-        Stop::Fault { what, steps: Vec::new() }
+        let problem = format!("lies deeper than {JSON_DEPTH_MAX_LEVELS} levels");
+        Stop::Fault { problem, steps: Vec::new() }
     }
 
     fn items(&mut self, table: &Table, length: usize) -> Walked {

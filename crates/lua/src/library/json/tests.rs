@@ -49,7 +49,7 @@ const BY_PYTHON: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn the_same_as_python() {
+fn json_is_encoded_as_by_python() {
     for (text, expected) in BY_PYTHON {
         assert_eq!(through(text), *expected);
     }
@@ -59,7 +59,7 @@ fn the_same_as_python() {
 
 /// After the names of JSONTestSuite: these must be taken,
 #[test]
-fn texts_that_are_json() {
+fn valid_json_is_accepted() {
     for text in [
         "null",
         "true",
@@ -90,7 +90,7 @@ fn texts_that_are_json() {
 
 /// and these not.
 #[test]
-fn texts_that_are_not_json() {
+fn invalid_json_is_refused() {
     let lua = vm();
     for text in [
         &b""[..],
@@ -155,7 +155,7 @@ fn texts_that_are_not_json() {
 }
 
 #[test]
-fn decoding_gives_nil_and_why() {
+fn decoding_invalid_json_returns_nil_and_an_error() {
     let (value, why) = eval::<(Value, String)>("return json.decode('[1,\\n x]')").expect("ran");
     assert!(value.is_nil());
     assert_eq!(why, "expected value at line 2 column 2");
@@ -165,7 +165,7 @@ fn decoding_gives_nil_and_why() {
 }
 
 #[test]
-fn integers_are_exact_where_there_are_any() {
+fn integers_are_exact_up_to_the_range_of_the_lua_version() {
     for text in ["9007199254740991", "-9007199254740991", "0", "-1"] {
         assert_eq!(through(text), text);
     }
@@ -183,7 +183,7 @@ fn integers_are_exact_where_there_are_any() {
 }
 
 #[test]
-fn arrays_keep_being_arrays() {
+fn empty_arrays_remain_arrays() {
     assert_eq!(eval::<String>("return json.encode({})").expect("ran"), "{}");
     assert_eq!(eval::<String>("return json.encode(json.array())").expect("ran"), "[]");
     assert_eq!(eval::<String>("return json.encode(json.array({}))").expect("ran"), "[]");
@@ -197,8 +197,8 @@ fn arrays_keep_being_arrays() {
 }
 
 #[test]
-fn what_json_cannot_say_is_named_with_its_place() {
-    for (code, what) in [
+fn an_error_names_the_path_to_a_value_that_json_cannot_hold() {
+    for (code, problem) in [
         ("{items = {1, 2, {x = pairs}}}", "data.items[3].x is a function"),
         ("{['a b'] = {0/0}}", "data[\"a b\"][1] is NaN"),
         ("{a = 1/0}", "data.a is inf"),
@@ -218,14 +218,14 @@ fn what_json_cannot_say_is_named_with_its_place() {
         ("coroutine.create(pairs)", "data is a thread"),
     ] {
         let why = raised(&format!("return json.encode({code})"));
-        assert!(why.contains(&format!("json.encode: {what}")), "{code}: {why}");
+        assert!(why.contains(&format!("json.encode: {problem}")), "{code}: {why}");
         let why = raised(&format!("return json.encode({code}, {{sort = true}})"));
-        assert!(why.contains(&format!("json.encode: {what}")), "{code}: {why}");
+        assert!(why.contains(&format!("json.encode: {problem}")), "{code}: {why}");
     }
 }
 
 #[test]
-fn circles_and_depth() {
+fn circular_and_too_deep_values_are_refused() {
     let circle = "local t = {a = {{}}}; t.a[1].b = t.a; return json.encode(t)";
     let why = raised(circle);
     let words = "data.a[1].b refers to data.a: JSON cannot contain circular references";
@@ -249,7 +249,7 @@ fn circles_and_depth() {
 }
 
 #[test]
-fn texts_have_a_limit() {
+fn json_text_longer_than_the_limit_is_refused() {
     // Each level holds the one below ten times: 10^9 numbers in 9 tables.
     let many = "local t = 1
         for _ = 1, 9 do t = {t, t, t, t, t, t, t, t, t, t} end
@@ -260,7 +260,7 @@ fn texts_have_a_limit() {
 }
 
 #[test]
-fn options_are_read_with_care() {
+fn encode_options_are_applied_and_invalid_ones_are_refused() {
     let code = "return json.encode({b = {1, {}}, a = json.array()}, {sort = true, indent = '\\t'})";
     let expected = "{\n\t\"a\": [],\n\t\"b\": [\n\t\t1,\n\t\t{}\n\t]\n}";
     assert_eq!(eval::<String>(code).expect("ran"), expected);
@@ -314,7 +314,7 @@ fn same(a: &Json, b: &Json) -> bool {
 proptest! {
     /// `serde_json::Value` is the oracle, both ways and in every form.
     #[test]
-    fn values_survive(value in any_json(), is_sorted: bool, indent in "[ \t]{0,4}") {
+    fn json_values_round_trip(value in any_json(), is_sorted: bool, indent in "[ \t]{0,4}") {
         let lua = vm();
         for text in [value.to_string(), serde_json::to_string_pretty(&value).expect("text")] {
             let decoded = decoded(&lua, text.as_bytes()).expect("JSON");
@@ -326,7 +326,7 @@ proptest! {
 
     /// The same layout as the oracle's.
     #[test]
-    fn indented_alike(value in any_json()) {
+    fn indented_json_equals_that_of_serde_json(value in any_json()) {
         // Numbers are written in another way.
         let lua = vm();
         let decoded = decoded(&lua, value.to_string().as_bytes()).expect("JSON");
@@ -338,7 +338,11 @@ proptest! {
     }
 
     #[test]
-    fn the_same_texts_are_refused(text in r#"[\[\]{}:,"\\ude0-9+.nul t-]{0,12}|\PC{0,8}"#) {
+    fn decoding_refuses_the_texts_that_serde_json_refuses(
+        text in r#"[\[\]{}:,"\\ude0-9+.nul t-]{0,
+        12}|\PC{0,
+        8}"#,
+    ) {
         let lua = vm();
         let oracle = serde_json::from_str::<Json>(&text);
         prop_assert_eq!(decoded(&lua, text.as_bytes()).is_ok(), oracle.is_ok());
@@ -354,7 +358,7 @@ proptest! {
     }
 
     #[test]
-    fn floats_come_back(bits: u64) {
+    fn floats_round_trip(bits: u64) {
         let number = f64::from_bits(bits);
         let lua = vm();
         let mut text = Vec::new();
@@ -370,7 +374,7 @@ proptest! {
 }
 
 #[test]
-fn values_and_strings_cost_steps_of_the_request() {
+fn json_values_and_strings_cost_steps_of_the_request() {
     let lua = vm();
     let steps = StepsLeft::new(0);
     lua.set_app_data(steps.clone());

@@ -22,7 +22,7 @@ fn site(link: &str, key: Option<&[u8]>) -> TestSite {
 const LINK: &str = "'/a/é\\'.txt', { name = { '<x>', 'y&z' } }";
 
 #[test]
-fn what_is_sealed_for_a_page_comes_back_there_and_nowhere_else() {
+fn encrypted_parameters_are_readable_only_on_the_page_of_the_link() {
     let mut site = site(LINK, Some(KEY));
     let link = site.body("/make.txt");
     let (path, sealed) = link.split_once("?e=").expect("sealed");
@@ -51,7 +51,7 @@ fn what_is_sealed_for_a_page_comes_back_there_and_nowhere_else() {
 }
 
 #[test]
-fn a_page_that_is_made_twice_for_a_request_finds_the_same() {
+fn a_page_rendered_twice_decrypts_the_same_parameters() {
     let files = [
         ("/main.lua", "pinion.use(function(_, _, next) next() next() end)"),
         (
@@ -69,7 +69,7 @@ fn a_page_that_is_made_twice_for_a_request_finds_the_same() {
 }
 
 #[test]
-fn links_as_their_options_say() {
+fn links_follow_their_options() {
     let mut random = site("'/b.txt', { name = 'x', iv = true }, 'a b'", Some(KEY));
     let (one, two) = (random.body("/make.txt"), random.body("/make.txt"));
     assert_ne!(one, two);
@@ -94,7 +94,7 @@ fn links_as_their_options_say() {
 }
 
 #[test]
-fn links_that_lead_nowhere_are_mistakes() {
+fn to_url_refuses_invalid_paths_and_parameters() {
     for (link, why) in [
         ("'b'", "is not a path of this site"),
         ("'//b'", "is not a path of this site"),

@@ -96,7 +96,7 @@ fn scheme(url: &[u8]) -> Option<String> {
 
 proptest! {
     #[test]
-    fn markup_reads_back_and_nothing_ends_it(value in values()) {
+    fn escaped_markup_round_trips_and_has_no_delimiters(value in values()) {
         for (escape, ends) in [
             (html as fn(&[u8]) -> _, &b"<>\"'"[..]),
             (attribute, b"<>\"'`"),
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn parts_of_urls_read_back_and_stay_parts(value in values()) {
+    fn url_components_round_trip_and_have_no_delimiters(value in values()) {
         for (escape, plain) in [(url_path as fn(&[u8]) -> _, &b"-._~/"[..]), (url_query, b"-._~")] {
             let escaped = applied(escape, &value);
             let is_plain = |b: &u8| b.is_ascii_alphanumeric() || *b == b'%' || plain.contains(b);
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn behind_a_slash_no_host_begins(value in values()) {
+    fn a_value_after_a_slash_begins_no_host(value in values()) {
         let escaped = applied(url_root, &value);
         prop_assert!(!escaped.starts_with(b"/") && !escaped.is_empty());
         let read = without_percent(&escaped);
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn no_url_does_anything_but_lead_somewhere(
+    fn urls_have_only_allowed_schemes(
         value in values(),
         front in "[ \t\n\0]{0,2}(java\t?script|JAVASCRIPT|data|vbscript|http|)[\t ]{0,1}:?",
     ) {
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn strings_of_scripts_read_back(value in texts()) {
+    fn script_strings_round_trip(value in texts()) {
         let escaped = applied(script_string, value.as_bytes());
         let escaped = String::from_utf8(escaped).expect("text");
         let unsafe_here = |c: char| c.is_ascii_control() || "\"'`$<>&\u{2028}\u{2029}".contains(c);
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn styles_read_back_and_nothing_ends_them(value in values()) {
+    fn styles_round_trip_and_have_no_delimiters(value in values()) {
         let escaped = applied(style, &value);
         let is_plain = |b: &u8| b.is_ascii_alphanumeric() || b"-_.%#\\ ".contains(b) || *b >= 0x80;
         prop_assert!(escaped.iter().all(is_plain));
@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn names_and_comments_keep_what_is_harmless(value in values()) {
+    fn names_and_comments_keep_harmless_characters_only(value in values()) {
         let kept = applied(name, &value);
         prop_assert!(kept.iter().all(|b| b.is_ascii_alphanumeric() || b"-_:.".contains(b)));
         prop_assert!(!kept.to_ascii_lowercase().starts_with(b"on"));
@@ -178,7 +178,7 @@ proptest! {
 }
 
 #[test]
-fn what_needs_nothing_is_not_copied() {
+fn text_without_characters_to_escape_is_not_copied() {
     let plain = b"Plain text, with \xc3\xa9.";
     for escape in [html, attribute, script, script_string] {
         assert_eq!(escape(plain), Ok(None));
@@ -193,7 +193,7 @@ fn what_needs_nothing_is_not_copied() {
 }
 
 #[test]
-fn urls_as_people_write_them() {
+fn relative_absolute_and_script_urls_are_escaped() {
     for (value, shown) in [
         (" /a b ", "/a%20b"),
         ("?a=1&b=2", "?a=1&amp;b=2"),
@@ -230,7 +230,7 @@ fn urls_as_people_write_them() {
 
 /// What it comes to is known before there is room for it.
 #[test]
-fn what_would_become_too_long_is_refused() {
+fn escaped_text_longer_than_16_mib_is_refused() {
     for (escape, some) in [
         (html as super::super::Escape, "\""),
         (attribute, "`"),

@@ -351,7 +351,7 @@ pub(super) fn methods() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_method_has_a_row() {
+fn every_method_has_an_entry_in_the_cost_table() {
     let without: Vec<_> =
         methods().into_iter().filter(|name| method_cost(name).is_none()).collect();
     assert_eq!(without, Vec::<String>::new());
@@ -377,7 +377,7 @@ pub(super) fn functions(lua: &Lua) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_grows_with_its_input_is_counted() {
+fn functions_that_grow_with_their_input_are_counted() {
     let room = Room::new();
     let lua = &room.vm.lua;
     let instructions = Arc::new(AtomicU64::new(0));
@@ -490,7 +490,7 @@ fn methods_that_grow_with_their_input_take_steps() {
 /// Chunks for which the parser takes the square of their length. That of Lua 5.4 does not stop.
 #[cfg(feature = "luajit")]
 #[test]
-fn chunks_that_take_long_to_parse_are_on_the_budget() {
+fn parsing_of_chunks_counts_against_the_cpu_limit() {
     let mut room = Room::new();
     for part in ["x and ", "x or ", "goto a ", "if x then elseif x then end "] {
         let code = format!(
@@ -505,7 +505,7 @@ fn chunks_that_take_long_to_parse_are_on_the_budget() {
 }
 
 #[test]
-fn long_lists_are_put_together_as_short_ones() {
+fn long_lists_are_concatenated_like_short_ones() {
     let mut room = Room::new();
     let code = "
         for _, count in ipairs({ 0, 1, 16383, 16384, 16385, 40000 }) do

@@ -26,7 +26,7 @@ fn names(table: &Table) -> BTreeSet<String> {
 
 /// What the runtime would leave there by mistake stands in no list.
 #[test]
-fn a_script_that_starts_finds_what_is_listed_and_nothing_else() {
+fn a_new_script_has_exactly_the_listed_globals() {
     let room = Room::new();
     let globals = room.vm.lua.globals();
     let listed = |names: &[&str]| -> BTreeSet<String> {

@@ -121,7 +121,7 @@ impl Room {
 }
 
 #[test]
-fn however_many_tasks_wait_others_are_answered() {
+fn requests_are_answered_while_all_background_tasks_wait() {
     let mut room = site("pinion.get('/', function() return 'here' end)");
     let sleep = "return function() pinion.sleep(1) end";
     let work: Function = room.vm.lua.load(sleep).eval().expect("a function");
@@ -143,7 +143,7 @@ fn however_many_tasks_wait_others_are_answered() {
 }
 
 #[test]
-fn answers_of_many_pieces_are_what_was_written() {
+fn responses_of_many_pieces_equal_the_written_text() {
     let mut room = site(
         "local pieces = 0
         pinion.get('/as-many', function(req, res)
@@ -173,7 +173,7 @@ fn answers_of_many_pieces_are_what_was_written() {
 }
 
 #[test]
-fn coroutines_of_tasks_that_are_over_are_let_go() {
+fn coroutines_of_ended_tasks_are_collected() {
     let room = site("");
     let sleep = "local all = setmetatable({}, { __mode = 'k' })
         return function() end, function(work) all[work] = true end,
@@ -223,7 +223,7 @@ fn the_response_of_another_request_cannot_be_sent() {
 }
 
 #[test]
-fn what_is_used_holds_for_routes_that_come_after_it() {
+fn middleware_applies_to_routes_registered_after_it() {
     let mut room = site(
         "local group = pinion.group('/a')
         local inner = group.group('/in')
@@ -248,7 +248,7 @@ fn what_is_used_holds_for_routes_that_come_after_it() {
 }
 
 #[test]
-fn garbage_is_not_what_a_request_has_used_up() {
+fn garbage_does_not_count_against_the_memory_limit() {
     let mut room = site(
         "local kept = {}
         for n = 1, 60 do kept[n] = ('x'):rep(2^20 - 100) .. n end
@@ -272,7 +272,7 @@ fn garbage_is_not_what_a_request_has_used_up() {
 }
 
 #[test]
-fn the_response_itself_may_be_returned() {
+fn a_handler_may_return_the_response_object() {
     let mut room = site(
         "pinion.get('/redirect', function(req, res) return res:redirect('/x') end)
         pinion.get('/json', function(req, res) return res:json({ 1 }) end)
@@ -286,7 +286,7 @@ fn the_response_itself_may_be_returned() {
 }
 
 #[test]
-fn what_is_streamed_goes_out_piece_by_piece() {
+fn a_streamed_response_is_sent_piece_by_piece() {
     let mut room = site(
         "pinion.get('/', function(req, res)
             local pieces, at = { 'one, ', 2, '', ', three' }, 0
@@ -330,7 +330,7 @@ fn what_is_streamed_goes_out_piece_by_piece() {
 }
 
 #[test]
-fn what_is_cached_does_not_wait_for_itself() {
+fn a_cached_value_that_needs_itself_is_an_error() {
     let mut room = site(
         "local function value() return pinion.cached('key', 60, value) end
         pinion.get('/', function() return pinion.cached('key', 60, value) end)",
@@ -349,7 +349,7 @@ fn what_is_cached_does_not_wait_for_itself() {
 
 #[cfg(not(feature = "luajit"))]
 #[test]
-fn a_coroutine_that_cannot_be_closed_is_no_way_around_the_budget() {
+fn coroutines_that_cannot_be_closed_do_not_evade_the_cpu_limit() {
     let mut room = Room::new();
     for code in [
         "local outer = coroutine.running()
@@ -423,7 +423,7 @@ fn an_error_in_a_tail_call_has_the_position_of_the_handler() {
 }
 
 #[test]
-fn what_is_used_around_a_handler_is_told_where_it_may_have_failed() {
+fn an_error_in_middleware_names_the_lines_of_handler_and_middleware() {
     let mut room = site(
         "pinion.use(function(req, res, next)
             if req.path ~= '/well' then return next() end
@@ -497,7 +497,7 @@ fn an_error_of_a_background_task_has_the_position_of_its_function() {
 
 /// A file that is not there is a matter of the request, folders that are not there are none.
 #[test]
-fn without_folders_the_handler_that_sends_a_file_fails_and_says_what_to_do() {
+fn sending_a_file_without_folders_fails_and_names_the_option() {
     let mut room = site("pinion.get('/', function(_, res)\nlocal _ = res:file('data/x.txt') end)");
     let Err(ScriptFault::Error(text)) = room.response("/") else { panic!("no error") };
     let expected = "site.lua:2: the site has no folders for files; name one with --lua-folder";
@@ -514,7 +514,7 @@ pub(super) fn failure(room: &mut Room, path: &str) -> String {
 }
 
 #[test]
-fn whole_numbers_are_written_in_full() {
+fn integers_are_written_with_all_digits() {
     let mut room = site(
         "local n = 1700000000123456
         pinion.get('/write', function(req, res) res:write(n, ' ', -n, ' ', 2^53) end)
@@ -541,7 +541,7 @@ fn whole_numbers_are_written_in_full() {
 }
 
 #[test]
-fn a_table_that_is_thrown_is_shown() {
+fn a_table_thrown_as_an_error_is_shown_in_the_message() {
     let mut room = site(
         "local thrown = { code = 404, 'gone', deep = { deeper = { deepest = {} } }, f = print }
         pinion.get('/table', function() error(thrown) end)
@@ -575,7 +575,7 @@ fn a_table_that_is_thrown_is_shown() {
 }
 
 #[test]
-fn nil_and_why_is_a_failure() {
+fn a_handler_that_returns_nil_and_an_error_fails() {
     let mut room = site(
         "pinion.get('/why', function() return nil, 'there is no such file' end)
         pinion.get('/behind', function(req, res) res:write('x') return nil, 'why' end)
@@ -590,7 +590,7 @@ fn nil_and_why_is_a_failure() {
 
 /// What a handler has lost on the way is not sent as an empty response with status 200.
 #[test]
-fn nil_alone_is_a_failure_where_nothing_was_set() {
+fn a_handler_that_returns_nil_and_set_nothing_fails() {
     let expected = "the handler returned nil; return the content, or \"\" for an empty response";
     let bodies = [
         ("return nil", false),

@@ -111,7 +111,7 @@ const USUAL: &str = r#"
 "#;
 
 #[test]
-fn what_scripts_share_is_of_one_vm() {
+fn changes_to_shared_objects_do_not_evade_the_limits() {
     use End::*;
     check(&[
         ("getmetatable('').__index = { secret = 1 }; assert(('x').secret == 1)", Well),
@@ -133,7 +133,7 @@ fn what_scripts_share_is_of_one_vm() {
 }
 
 #[test]
-fn neither_bytecode_nor_environments_lead_out() {
+fn bytecode_and_environments_do_not_escape_the_sandbox() {
     use End::*;
     check(&[
         ("assert(load('\\27Lua') == nil and load('\\27LJ\\2\\0\\0') == nil)", Well),
@@ -182,7 +182,7 @@ fn neither_bytecode_nor_environments_lead_out() {
 }
 
 #[test]
-fn errors_are_no_way_out() {
+fn errors_do_not_escape_the_sandbox_or_the_limits() {
     use End::*;
     check(&[
         ("error(setmetatable({}, { __tostring = function() while true do end end }))", Stopped),
@@ -222,7 +222,7 @@ fn errors_are_no_way_out() {
 }
 
 #[test]
-fn functions_that_the_host_calls_are_on_the_budget() {
+fn functions_called_by_the_host_count_against_the_cpu_limit() {
     use End::*;
     check(&[
         ("tostring(setmetatable({}, { __tostring = function() while true do end end }))", Over),
@@ -269,7 +269,7 @@ fn functions_that_the_host_calls_are_on_the_budget() {
 }
 
 #[test]
-fn coroutines_are_on_the_budget_of_whoever_runs_them() {
+fn coroutines_count_against_the_limits_of_their_task() {
     use End::*;
     check(&[
         ("local c; c = coroutine.wrap(function() while true do pcall(c) end end); c()", Over),
@@ -297,7 +297,7 @@ fn coroutines_are_on_the_budget_of_whoever_runs_them() {
 }
 
 #[test]
-fn much_memory_is_an_error_of_this_request() {
+fn excessive_memory_use_fails_the_request() {
     use End::*;
     check(&[
         ("return ('x'):rep(2^31)", Stopped),
@@ -324,7 +324,7 @@ fn much_memory_is_an_error_of_this_request() {
 
 /// Loops of C in which no hook runs would hold the worker for as long as they last.
 #[test]
-fn no_function_of_the_library_loops_without_an_end() {
+fn library_functions_do_not_loop_without_end() {
     use End::*;
     check(&[
         (
@@ -348,7 +348,7 @@ fn no_function_of_the_library_loops_without_an_end() {
 /// What only Lua 5.4 has.
 #[cfg(not(feature = "luajit"))]
 #[test]
-fn what_is_new_is_on_the_budget() {
+fn functions_of_lua_5_4_count_against_the_limits() {
     use End::*;
     check(&[
         ("assert((''):rep(math.maxinteger) == '' and (''):rep(2^40, '') == '')", Well),
@@ -391,7 +391,7 @@ fn check_closed(rows: &[(&str, End)]) {
 
 #[cfg(not(feature = "luajit"))]
 #[test]
-fn what_is_closed_is_on_the_budget() {
+fn close_metamethods_count_against_the_limits() {
     use End::*;
     check_closed(&[
         ("local x <close> = endless()", Over),
@@ -429,7 +429,7 @@ fn what_is_closed_is_on_the_budget() {
 
 #[cfg(not(feature = "luajit"))]
 #[test]
-fn what_is_closed_behind_an_error_is_on_the_budget() {
+fn close_metamethods_after_an_error_count_against_the_limits() {
     use End::*;
     check_closed(&[
         ("local x <close> = endless(); error('why')", Over),
@@ -442,7 +442,7 @@ fn what_is_closed_behind_an_error_is_on_the_budget() {
 
 #[cfg(not(feature = "luajit"))]
 #[test]
-fn an_error_of_what_is_closed_is_an_error_of_the_script() {
+fn an_error_in_a_close_metamethod_fails_the_script() {
     use End::*;
     check_closed(&[
         ("local x <close> = failing(); error('why')", Error),
@@ -460,7 +460,7 @@ fn an_error_of_what_is_closed_is_an_error_of_the_script() {
 
 #[cfg(not(feature = "luajit"))]
 #[test]
-fn what_is_closed_in_other_coroutines_is_on_the_budget() {
+fn close_metamethods_in_coroutines_count_against_the_limits() {
     use End::*;
     check_closed(&[
         ("local c = coroutine.create(function()
@@ -488,7 +488,7 @@ fn what_is_closed_in_other_coroutines_is_on_the_budget() {
 /// What was stopped in one turn is closed in another one.
 #[cfg(not(feature = "luajit"))]
 #[test]
-fn what_a_budget_has_ended_is_closed_on_the_next_one() {
+fn variables_of_a_stopped_turn_are_closed_at_the_cost_of_the_next() {
     let (mut room, alarm) = (Room::new(), Alarm::new());
     for (one, other) in [("endless", "endless"), ("endless", "failing"), ("failing", "endless")] {
         let begin = format!(

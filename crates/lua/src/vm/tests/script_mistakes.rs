@@ -5,7 +5,7 @@ use super::*;
 
 /// The dot in the place of a colon gives the method what should be its first argument, or nothing.
 #[test]
-fn every_method_that_is_called_with_a_dot_says_so() {
+fn calling_a_method_with_a_dot_names_the_colon() {
     const CHECK: &str = "local classes, count, wrong = (...), 0, {}
         for object, methods in pairs(classes) do
             for name, method in pairs(methods) do
@@ -38,7 +38,7 @@ fn every_method_that_is_called_with_a_dot_says_so() {
 
 /// A middleware that leaves out `next` is what is wrong, and not the handler behind it.
 #[test]
-fn a_middleware_without_next_is_named() {
+fn a_middleware_that_never_calls_next_is_reported() {
     let begins = "pinion.use(function(req, res, next)\n";
     for (body, why) in [
         ("", "site.lua:1: the middleware returned nothing and did not call `next()`"),
@@ -55,16 +55,16 @@ fn a_middleware_without_next_is_named() {
         ("res:field('X-A', '1')", "site.lua:1: the middleware returned nothing and did not call"),
     ] {
         let main = format!("{begins}{body} end)\npinion.get('/', function() return 'x' end)");
-        let told = failure(&mut site(&main), "/");
-        assert!(told.starts_with(why), "{body}: {told}");
-        assert!(told.contains("write `return next()`"), "{told}");
+        let report = failure(&mut site(&main), "/");
+        assert!(report.starts_with(why), "{body}: {report}");
+        assert!(report.contains("write `return next()`"), "{report}");
     }
     let main = "pinion.use(function(req, res)\nreturn next() end)
         pinion.get('/', function() return 'x' end)";
-    let told = failure(&mut site(main), "/");
+    let report = failure(&mut site(main), "/");
     let words =
         "bad argument #1 to 'next' (table expected, got no value) (this is Lua's own `next`";
-    assert!(told.contains(words), "{told}");
+    assert!(report.contains(words), "{report}");
     // These have something to say, or nothing is lost.
     for (body, response) in [
         ("return next()", "x"),
@@ -87,17 +87,17 @@ fn a_middleware_without_next_is_named() {
 
 /// `return nil, why` says that a handler has failed, whatever a middleware does with it.
 #[test]
-fn a_middleware_that_loses_an_error_is_named() {
+fn a_middleware_that_loses_an_error_is_reported() {
     let begins = "pinion.use(function(req, res, next)\n";
     let handler = "pinion.get('/', function() return nil, 'reason' end)";
-    let told =
+    let report =
         failure(&mut site(&format!("{begins}local r = next() return r end)\n{handler}")), "/");
     let why = "site.lua:1: the middleware called `next()` and lost the error that the handler \
                returned (reason); write `return next()`, or keep both results, `local result, why \
                = next()`, and end with `return result, why`";
-    assert_eq!(told, why);
-    let told = failure(&mut site(&format!("{begins}return next() end)\n{handler}")), "/");
-    assert!(told.ends_with("the handler returned nil and an error: reason"), "{told}");
+    assert_eq!(report, why);
+    let report = failure(&mut site(&format!("{begins}return next() end)\n{handler}")), "/");
+    assert!(report.ends_with("the handler returned nil and an error: reason"), "{report}");
     for (body, response) in [
         ("local r, why = next() if why then return 'mended' end return r", "mended"),
         ("local r, why = next() if why then res:status(404) end return r", ""),
@@ -125,7 +125,7 @@ fn a_parameter_of_another_server_in_a_pattern_is_warned_of() {
 }
 
 #[test]
-fn what_has_no_effect_on_a_response_is_an_error() {
+fn settings_without_effect_on_a_response_are_errors() {
     let mut room = site(
         "pinion.get('/status', function(req, res)\nres.status = 404 return 'x' end)
         pinion.get('/body', function(req, res) res.body = 'x' end)
@@ -144,8 +144,8 @@ fn what_has_no_effect_on_a_response_is_an_error() {
         ("/compress", "bad argument #1 to 'res:compress' (boolean expected, got string)"),
         ("/option", "res:file has no option \"form\"; its options are `download` and `type`"),
     ] {
-        let told = failure(&mut room, path);
-        assert!(told.starts_with("site.lua:") && told.contains(why), "{path}: {told}");
+        let report = failure(&mut room, path);
+        assert!(report.starts_with("site.lua:") && report.contains(why), "{path}: {report}");
     }
     assert_eq!(room.response("/null").expect("null"), "null");
     // `text:gsub` returns a number behind the text: that is logged and no error.
@@ -153,7 +153,7 @@ fn what_has_no_effect_on_a_response_is_an_error() {
 }
 
 #[test]
-fn a_main_script_that_waits_is_told_where_and_by_what() {
+fn waiting_in_the_main_script_names_the_line_and_the_function() {
     for (code, place, function) in [
         ("\npinion.sleep(1)", "site.lua:2", "pinion.sleep"),
         ("local function f()\npinion.wait(1) end\nf()", "site.lua:2", "pinion.wait or"),
@@ -171,7 +171,7 @@ fn a_main_script_that_waits_is_told_where_and_by_what() {
 }
 
 #[test]
-fn a_function_of_c_that_is_called_behind_return_has_its_name() {
+fn an_error_of_a_c_function_in_a_tail_call_has_its_name() {
     let mut room = site(
         "pinion.get('/ipairs', function() return ipairs() end)
         pinion.get('/floor', function() return math.floor() end)
@@ -182,8 +182,8 @@ fn a_function_of_c_that_is_called_behind_return_has_its_name() {
         end)",
     );
     for (path, name) in [("/ipairs", "to 'ipairs' ("), ("/floor", "floor' (number")] {
-        let told = failure(&mut room, path);
-        assert!(told.contains(name) && !told.contains("'?'"), "{told}");
+        let report = failure(&mut room, path);
+        assert!(report.contains(name) && !report.contains("'?'"), "{report}");
     }
     // The innermost function has a line too, which LuaJIT does not tell.
     let Err(ScriptFault::Error(text)) = room.response("/stack") else { panic!("no error") };

@@ -59,7 +59,7 @@ fn site_of(handlers: &[(&str, &str)]) -> Room {
 }
 
 #[test]
-fn a_visitor_who_only_reads_has_no_session() {
+fn reading_a_session_creates_none() {
     let mut room = site_of(&[
         ("/read", "return tostring(session.user) .. tostring(session:get('a')) .. looks()"),
         ("/refused", "return tostring(session:check_csrf(('x'):rep(65)))"),
@@ -112,7 +112,7 @@ fn values_are_read_by_the_requests_that_follow() {
 }
 
 #[test]
-fn a_cookie_that_the_site_has_not_signed_is_none() {
+fn a_cookie_with_an_invalid_signature_is_ignored() {
     let mut room = site_of(&[
         ("/write", "session.user = 'ann' return key()"),
         // Were the key looked up, the command would fail: it is a string.
@@ -159,7 +159,7 @@ fn a_cookie_that_the_site_has_not_signed_is_none() {
 }
 
 #[test]
-fn another_key_or_another_name_is_another_session() {
+fn a_different_key_or_cookie_name_is_a_different_session() {
     let mut room = site_with_store(
         "local function handler(path, options)
             pinion.get('/write' .. path, function(req, res)
@@ -191,7 +191,7 @@ fn another_key_or_another_name_is_another_session() {
 }
 
 #[test]
-fn a_session_that_is_rotated_or_destroyed_has_no_other_cookie() {
+fn the_old_cookie_of_a_rotated_or_destroyed_session_is_invalid() {
     let mut room = site_of(&[
         ("/write", "session.user = 'ann' return 'x'"),
         ("/rotate", "session.level = 2 session:rotate() session.level = 3 return looks() .. ''"),
@@ -220,7 +220,7 @@ fn a_session_that_is_rotated_or_destroyed_has_no_other_cookie() {
 }
 
 #[test]
-fn time_ends_a_session_and_its_use_renews_it() {
+fn a_session_expires_and_each_use_renews_it() {
     let mut room = site_with_store(
         "local store, options = pinion.store, { seconds = 100, max_seconds = 1000 }
         local function key() return store.keys('session:*')[1] or 'none' end
@@ -292,13 +292,14 @@ fn a_session_that_another_request_has_ended_is_not_written() {
         let cookie = room.sends("/write", "").cookie().to_owned();
         let sent = room.of_session(path, &cookie);
         let line = sent.text.split(':').nth(1).filter(|line| line.parse::<u32>().is_ok());
-        let told = line.map_or(sent.text.clone(), |line| sent.text.replacen(line, "N", 1));
-        assert_eq!((told, sent.cookies.len()), (text, 0), "{path}");
+        let text_without_line =
+            line.map_or(sent.text.clone(), |line| sent.text.replacen(line, "N", 1));
+        assert_eq!((text_without_line, sent.cookies.len()), (text, 0), "{path}");
     }
 }
 
 #[test]
-fn a_token_is_only_for_its_session() {
+fn a_csrf_token_is_valid_only_for_its_session() {
     let mut room = site_of(&[
         ("/token", "return session:csrf()"),
         ("/rotate", "session:rotate() return 'x'"),
@@ -341,7 +342,7 @@ fn a_token_is_only_for_its_session() {
 }
 
 #[test]
-fn a_session_has_limits() {
+fn names_values_and_size_of_a_session_are_limited() {
     let mut room = site_of(&[
         (
             "/name",
@@ -381,7 +382,7 @@ fn a_session_has_limits() {
 }
 
 #[test]
-fn mistakes_are_errors_where_they_are_written() {
+fn errors_about_sessions_have_the_line_of_the_call() {
     let cases = [
         (
             "session.a = true",
@@ -445,18 +446,22 @@ fn mistakes_are_errors_where_they_are_written() {
     ];
     for (code, why) in cases {
         let mut room = site_of(&[("/", &format!("\n{code}"))]);
-        let told = room.sends("/", "").text;
-        let rest = told.strip_prefix("site.lua:6: ").unwrap_or_else(|| panic!("{code}: {told}"));
-        assert!(rest.starts_with(why), "{code}: {told}");
+        let message = room.sends("/", "").text;
+        let rest =
+            message.strip_prefix("site.lua:6: ").unwrap_or_else(|| panic!("{code}: {message}"));
+        assert!(rest.starts_with(why), "{code}: {message}");
     }
     let main = "pinion.get('/', function(req, res)
         pinion.session(req, res).a = 1 end)";
-    let told = handlers::failure(&mut handlers::site(main), "/");
-    assert!(told.starts_with("site.lua:2: there is no store: start the server with"), "{told}");
+    let message = handlers::failure(&mut handlers::site(main), "/");
+    assert!(
+        message.starts_with("site.lua:2: there is no store: start the server with"),
+        "{message}"
+    );
 }
 
 #[test]
-fn what_is_written_after_the_headers_is_kept() {
+fn session_values_set_after_the_headers_are_stored() {
     let mut room = site_of(&[
         ("/write", "session.a = 1 res:write('x'):flush() session.b = 2 session.a = nil"),
         ("/read", "return tostring(session.a) .. session.b .. store.ttl(key())"),

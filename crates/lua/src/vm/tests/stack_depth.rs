@@ -39,7 +39,7 @@ const NESTED: &str = "local calls, levels, way = 0, 0
     pcall(way)";
 
 #[test]
-fn no_script_uses_up_the_stack_of_its_worker() {
+fn no_script_overflows_the_stack_of_its_worker() {
     let rows = || {
         let mut room = Room::new();
         for way in WAYS {
@@ -55,7 +55,7 @@ fn no_script_uses_up_the_stack_of_its_worker() {
 }
 
 #[test]
-fn what_calls_itself_too_deeply_through_the_library_says_so() {
+fn stack_overflow_through_a_library_function_names_it() {
     let mut room = Room::new();
     for (code, name) in [
         ("local function f() table.sort({ 1, 2 }, f) end f()", "table.sort"),

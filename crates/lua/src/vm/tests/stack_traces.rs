@@ -29,7 +29,7 @@ fn file_of(word: &str) -> Option<&str> {
 }
 
 #[test]
-fn stacks_have_files_of_the_site_alone() {
+fn tracebacks_name_only_files_of_the_site() {
     let files = [
         ("//main.lua", MAIN),
         ("//lib/shop.lua", "return { fails = function()\nerror('why') end }"),

@@ -70,7 +70,7 @@ fn replies_are_values_of_their_types() {
 }
 
 #[test]
-fn tables_are_lists_of_arguments_or_names_and_values() {
+fn table_arguments_are_lists_or_names_and_values() {
     Room::with_store().runs(
         r#"
         is(store.rpush("l", { "a", "b", 3 }, "c", {}), 4)
@@ -91,7 +91,7 @@ fn tables_are_lists_of_arguments_or_names_and_values() {
 }
 
 #[test]
-fn wrong_arguments_are_errors_where_they_are_written() {
+fn wrong_arguments_of_commands_are_errors_at_the_call() {
     let mut room = Room::with_store();
     room.runs(
         r#"
@@ -132,7 +132,7 @@ fn wrong_arguments_are_errors_where_they_are_written() {
 }
 
 #[test]
-fn bytes_of_any_kind_and_size_are_safe() {
+fn keys_and_values_may_be_any_bytes() {
     Room::with_store().runs(
         r#"
         local key = "\0\r\n\255*3"
@@ -246,7 +246,7 @@ fn a_transaction_that_fails_changes_nothing() {
 }
 
 #[test]
-fn large_work_waits_for_nothing_while_the_main_script_starts() {
+fn large_store_commands_in_the_main_script_run_at_once() {
     // These commands are jobs: the main script cannot wait, so its thread executes them.
     Room::with_store().runs(
         r#"

@@ -128,7 +128,7 @@ fn room() -> Room {
 /// Calls everything that is counted, at both sizes, each between two marks. Alone it shows that the
 /// code of all rows is right.
 #[test]
-fn each_is_called_between_marks() {
+fn each_counted_function_is_called_between_marks() {
     let mut room = room();
     let lua = &room.vm.lua;
     let mark: Function = lua.load(format!("return function() {MARK} end")).eval().expect("mark");
@@ -173,7 +173,7 @@ fn instructions(folder: &Path) -> Vec<u64> {
 }
 
 #[test]
-fn what_no_budget_sees_takes_few_instructions() {
+fn uncounted_work_takes_few_instructions() {
     let folder = std::env::temp_dir().join(format!("pinion-costs-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder");
     // The kernel would tell rustix where it has mapped what valgrind has not.
@@ -194,7 +194,7 @@ fn what_no_budget_sees_takes_few_instructions() {
     valgrind.arg(format!("--callgrind-out-file={}", folder.join("out").display()));
     valgrind.arg(std::env::current_exe().expect("this program"));
     let test = format!(
-        "{}::each_is_called_between_marks",
+        "{}::each_counted_function_is_called_between_marks",
         module_path!().split_once("::").expect("a crate").1
     );
     valgrind.args(["--exact", &test, "--test-threads=1"]);

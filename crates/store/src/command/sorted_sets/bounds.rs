@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_take_a_part() {
+    fn limits_select_a_part_of_a_range() {
         assert_eq!(limited(2..9, (1, 3), Order::Ascending), 3..6);
         assert_eq!(limited(2..9, (1, 3), Order::Descending), 5..8);
         assert_eq!(limited(2..9, (1, -1), Order::Descending), 2..8);

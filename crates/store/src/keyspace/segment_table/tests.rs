@@ -44,7 +44,7 @@ proptest! {
     /// After rounds of insertions and removals, the table agrees with a `HashMap`, and its
     /// structure is intact.
     #[test]
-    fn it_is_a_map(
+    fn a_segment_table_agrees_with_a_hash_map(
         rounds in prop::collection::vec((0_u64..6000, 0_u64..3000, any::<bool>()), 1..8),
     ) {
         let mut table = SegmentTable::default();
@@ -71,7 +71,7 @@ proptest! {
     /// An entry that exists during the whole enumeration is visited exactly once, although others
     /// are added and removed between the steps.
     #[test]
-    fn an_enumeration_misses_nothing(
+    fn an_enumeration_visits_each_entry_exactly_once(
         kept in 0_u64..4000,
         steps in prop::collection::vec((any::<bool>(), 0_u64..2000, 1_usize..600), 1..20),
     ) {
@@ -124,7 +124,7 @@ fn a_step_of_an_enumeration_has_about_as_many_entries_as_wanted() {
 }
 
 #[test]
-fn memory_is_given_back() {
+fn a_segment_table_releases_memory_when_emptied() {
     let mut table = SegmentTable::default();
     for number in 0..50_000 {
         table.insert(hash_of(&number), number, hash_of);
@@ -159,7 +159,7 @@ fn random_entries_are_equally_likely() {
 
 /// A random choice must not depend on the history of the table.
 #[test]
-fn a_random_entry_is_found_soon_while_a_table_shrinks() {
+fn a_random_entry_is_found_in_few_tries_while_a_table_shrinks() {
     for size in [1, 100, 450, 741, 1500] {
         let mut table = SegmentTable::default();
         for number in 0..size {

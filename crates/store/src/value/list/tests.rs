@@ -109,7 +109,7 @@ fn apply(step: Step, list: &mut ListValue, model: &mut VecDeque<Vec<u8>>) {
 }
 
 #[test]
-fn a_queue_does_not_grow() {
+fn a_list_used_as_a_queue_does_not_grow() {
     let mut list = ListValue::default();
     for number in 0..20_000_u32 {
         list.push(ListEnd::Right, &number.to_le_bytes());
@@ -123,7 +123,7 @@ fn a_queue_does_not_grow() {
 }
 
 #[test]
-fn a_long_list_gives_its_memory_back() {
+fn a_long_list_releases_memory_when_shortened() {
     let mut list = ListValue::default();
     for number in 0..100_000_u32 {
         list.push(ListEnd::Left, &number.to_le_bytes());
@@ -139,7 +139,7 @@ fn a_long_list_gives_its_memory_back() {
 
 proptest! {
     #[test]
-    fn a_small_list_is_a_deque(steps in prop::collection::vec(step(40), 0..60)) {
+    fn a_small_list_agrees_with_a_deque(steps in prop::collection::vec(step(40), 0..60)) {
         let (mut list, mut model) = (ListValue::default(), VecDeque::new());
         for step in steps {
             // Short elements only: most of these lists have one chunk.
@@ -149,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn a_long_list_is_a_deque(
+    fn a_long_list_agrees_with_a_deque(
         choices in prop::collection::vec(0..48_u16, 0..400),
         steps in prop::collection::vec(step(48), 0..300),
     ) {

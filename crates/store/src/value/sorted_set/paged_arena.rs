@@ -168,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_stay_until_their_values_are_removed(
+        fn arena_numbers_are_stable_until_their_values_are_removed(
             steps in prop::collection::vec((any::<bool>(), any::<usize>()), 0..400),
         ) {
             let mut arena = PagedArena::<usize, 8>::default();

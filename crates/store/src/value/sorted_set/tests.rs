@@ -57,7 +57,7 @@ fn scores_keep_all_their_bits() {
 }
 
 #[test]
-fn a_set_grows_out_of_its_compact_form() {
+fn a_large_sorted_set_leaves_its_compact_form() {
     let mut set = SortedSet::default();
     for number in 0..COMPACT_MAX_MEMBERS {
         set.set_score(number.to_string().as_bytes(), 1.0, hasher());
@@ -88,7 +88,7 @@ fn a_member_of_a_large_set_takes_less_memory_than_in_redis() {
 
 proptest! {
     #[test]
-    fn it_is_a_map_in_order(
+    fn a_sorted_set_agrees_with_an_ordered_map(
         steps in prop::collection::vec((0..10_u8, 0..400_u16, -20..20_i8), 0..700),
         removed in (0..500_usize, 0..100_usize),
         is_long in any::<bool>(),

@@ -63,7 +63,7 @@ const RFC_7515_A_3: &str = "eyJhbGciOiJFUzI1NiJ9.\
 
 /// RFC 7515 A.1 and A.3: these tokens are long expired, which is said once the signature is right.
 #[test]
-fn tokens_of_the_rfc() {
+fn tokens_of_rfc_7515_are_verified() {
     let secret = URL_SAFE_NO_PAD.decode(RFC_7515_A_1_KEY).expect("base64");
     let hs256 = verified(RFC_7515_A_1, &secret, "{alg = 'HS256'}");
     assert_eq!(hs256, Err("the token has expired".to_owned()));
@@ -85,7 +85,7 @@ fn tokens_of_the_rfc() {
 
 /// RFC 8037 A.4: the same bytes, for Ed25519 has no randomness.
 #[test]
-fn ed25519_of_the_rfc() {
+fn ed25519_matches_the_example_of_rfc_8037() {
     let message = b"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc";
     let expected = "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_\
                     MuM0KAg";
@@ -104,7 +104,7 @@ const SIGNED: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn tokens_of_another_program() {
+fn tokens_signed_by_another_program_are_verified() {
     for (alg, token, key) in SIGNED {
         let claims = verified(token, key.as_bytes(), &format!("{{alg = '{alg}'}}"));
         assert_eq!(claims.as_deref(), Ok(r#"{"exp":2000000000,"sub":"anna"}"#), "{alg}");
@@ -116,7 +116,7 @@ fn tokens_of_another_program() {
 }
 
 #[test]
-fn what_is_signed_is_verified() {
+fn signed_tokens_are_verified_with_every_algorithm() {
     let secret = "0123456789abcdef".repeat(4);
     for (alg, private, public) in [
         ("HS256", secret.as_str(), secret.as_str()),
@@ -142,7 +142,7 @@ fn what_is_signed_is_verified() {
 
 /// RFC 8725 §2.1: a public key is no secret, and a token without a signature is not accepted.
 #[test]
-fn the_token_does_not_choose() {
+fn the_token_does_not_choose_its_algorithm() {
     let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
     let claims = part(r#"{"sub":"admin"}"#);
     for alg in ["none", "None", "NONE", "", "hs256"] {
@@ -177,7 +177,7 @@ fn hmac_by(key: &[u8], message: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn keys_that_do_not_fit() {
+fn keys_of_the_wrong_kind_or_length_are_refused() {
     use Algorithm::*;
     for (algorithm, key) in [
         (Hs256, &b"0123456789abcdef0123456789abcde"[..]),
@@ -221,7 +221,7 @@ fn keys_that_do_not_fit() {
 }
 
 #[test]
-fn times() {
+fn expired_and_not_yet_valid_tokens_are_refused() {
     let token = |claims: &str| eval::<String>(&format!("return jwt.sign({claims}, key)"));
     let secret = "0123456789abcdef".repeat(4);
     let expired = "the token has expired";
@@ -254,7 +254,7 @@ fn times() {
 }
 
 #[test]
-fn lifetimes() {
+fn expires_in_sets_iat_and_exp() {
     let secret = "0123456789abcdef".repeat(4);
     let got = |code: &str| verified(&eval::<String>(code), secret.as_bytes(), "{alg = 'HS256'}");
     let claims = got("return jwt.sign({sub = 'a'}, key, {expires_in = 3600})");
@@ -263,7 +263,7 @@ fn lifetimes() {
     assert_eq!(claims.as_deref(), Ok(r#"{"exp":1700000001,"iat":1700000000}"#));
     let claims = got("return jwt.sign({iat = 5}, key, {expires_in = 1})");
     assert_eq!(claims.as_deref(), Ok(r#"{"exp":1700000001,"iat":5}"#));
-    for (code, what) in [
+    for (code, words) in [
         ("jwt.sign({exp = 5}, key, {expires_in = 1})", "not both"),
         ("jwt.sign({}, key, {expires_in = 0})", "above 0"),
         ("jwt.sign({}, key, {expires_in = 0/0})", "above 0"),
@@ -274,12 +274,12 @@ fn lifetimes() {
         ("jwt.sign({a = pairs}, key)", "data.a is a function"),
         ("jwt.sign({a = ('x'):rep(16384)}, key)", "longer than 16384 bytes"),
     ] {
-        assert!(raised(&format!("return {code}")).contains(what), "{code}");
+        assert!(raised(&format!("return {code}")).contains(words), "{code}");
     }
 }
 
 #[test]
-fn who_it_is_by_and_for() {
+fn tokens_of_another_issuer_or_audience_are_refused() {
     let secret = "0123456789abcdef".repeat(4);
     let (issuer, audience) =
         ("the token is of another issuer", "the token is for another audience");
@@ -309,7 +309,7 @@ fn who_it_is_by_and_for() {
 }
 
 #[test]
-fn forms_that_are_no_token() {
+fn malformed_tokens_are_refused() {
     let secret = [b'k'; 32];
     let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
     let signed = |header: &str, claims: &str| {
@@ -355,7 +355,7 @@ proptest! {
 
     /// A change of any bit, and every part left out.
     #[test]
-    fn nothing_but_the_token_opens(sub in ".{0,8}", which in 0..SIGNED.len() + 1) {
+    fn changed_or_truncated_tokens_are_refused(sub in ".{0,8}", which in 0..SIGNED.len() + 1) {
         let secret = "0123456789abcdef".repeat(4);
         let (alg, token, key) = match SIGNED.get(which) {
             Some((alg, token, key)) => (*alg, (*token).to_owned(), *key),

@@ -64,7 +64,7 @@ proptest! {
 
     /// A large hash behaves like a map of names to values and times, whichever fields have expired.
     #[test]
-    fn it_is_a_map(operations in prop::collection::vec(operation(), 1..20)) {
+    fn a_large_hash_agrees_with_a_map(operations in prop::collection::vec(operation(), 1..20)) {
         let mut fields = TableFields::new(hasher());
         let mut model = BTreeMap::new();
         let mut now_ms = 0;

@@ -29,7 +29,7 @@ fn check_node(tree: &RankedTree, node: u32, height: u32) -> usize {
 }
 
 #[test]
-fn entries_in_order_fill_their_leaves() {
+fn sorted_insertion_fills_the_leaves_of_the_tree() {
     let mut tree = RankedTree::default();
     for number in 0..10_000 {
         tree.insert(number, RankedEntry { score: number as f64, member: number as u32 });
@@ -47,7 +47,7 @@ fn entries_in_order_fill_their_leaves() {
 }
 
 #[test]
-fn removed_entries_give_their_memory_back() {
+fn a_ranked_tree_releases_the_memory_of_removed_entries() {
     let mut tree = RankedTree::default();
     for number in 0..50_000_u32 {
         let score = f64::from(number.reverse_bits());
@@ -67,7 +67,7 @@ fn removed_entries_give_their_memory_back() {
 
 proptest! {
     #[test]
-    fn it_is_a_sorted_sequence(
+    fn a_ranked_tree_agrees_with_a_sorted_sequence(
         grows in prop::collection::vec(0..2000_u16, 0..1500),
         steps in prop::collection::vec((0..8_u8, 0..2000_u16), 0..1500),
     ) {
