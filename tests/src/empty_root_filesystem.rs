@@ -66,7 +66,7 @@ mod tests {
     use crate::external_programs::stdout;
 
     #[test]
-    fn nothing_else_is_there() {
+    fn the_root_contains_only_the_program() {
         let root = EmptyRoot::with_program("/pinion");
         let told = stdout(root.runner("65532:65532").args(["/pinion", "version"]));
         assert!(told.starts_with(b"pinion "));

@@ -33,7 +33,7 @@ fn told(server: &Server, what: &str) -> usize {
 }
 
 #[test]
-fn what_a_reader_does_not_take_in_time_is_dropped_and_counted() {
+fn lines_that_a_slow_reader_blocks_are_dropped_and_counted() {
     /// With such a long field, these are more requests than the pipe, the log's thread and its
     /// queue can hold together.
     const REQUESTS: usize = 3000;
@@ -68,7 +68,7 @@ fn what_a_reader_does_not_take_in_time_is_dropped_and_counted() {
 }
 
 #[test]
-fn a_full_disk_costs_lines_that_are_counted_until_the_log_is_rotated() {
+fn a_full_disk_drops_and_counts_lines_until_rotation() {
     const REQUESTS: usize = 5;
     const LOST: &str = " lines lost: ";
     for io in Io::BOTH {
@@ -99,7 +99,7 @@ fn a_full_disk_costs_lines_that_are_counted_until_the_log_is_rotated() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_anew_goes_on_where_it_was() {
+fn a_log_that_cannot_be_reopened_continues_in_its_old_file() {
     for io in Io::BOTH {
         let folder = site();
         folder.write("logs/old.log", "");
@@ -121,7 +121,7 @@ fn a_log_that_cannot_be_opened_anew_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_is_exit_1_before_anything_listens() {
+fn a_log_that_cannot_be_opened_ends_the_start_with_exit_1() {
     let folder = site();
     let site = folder.join("site");
     let missing = "No such file or directory; create its folder, or name another file";
@@ -140,7 +140,7 @@ fn a_log_that_cannot_be_opened_is_exit_1_before_anything_listens() {
 /// Opening a named pipe would wait for a reader, and block the start of the server or the lines of
 /// all logs.
 #[test]
-fn a_named_pipe_without_a_reader_is_an_error_and_holds_up_nothing() {
+fn a_named_pipe_without_a_reader_is_an_error_and_does_not_block() {
     let reason = "no program reads this named pipe; start the one that does, or name a file";
     for io in Io::BOTH {
         let folder = site();

@@ -150,7 +150,7 @@ fn a_server_that_is_down_loses_no_request() {
 /// When servers fail, a request must not be tried on all of them. Each server that a request was
 /// sent to is out, and the log reports it.
 #[test]
-fn a_request_is_sent_to_so_many_servers_at_most() {
+fn a_request_is_sent_to_a_limited_number_of_servers() {
     let folder = site("balance-attempts");
     let mut dead: Vec<Upstream> = (0..6).map(|_| named("dead")).collect();
     dead.iter_mut().for_each(Upstream::kill);
@@ -189,7 +189,7 @@ fn silent() -> (TcpListener, Vec<TcpStream>) {
 
 /// A server that lets a connection wait takes ten seconds, and 64 of them would take ten minutes.
 #[test]
-fn a_request_does_not_look_for_a_server_for_ever() {
+fn the_search_for_a_server_has_a_time_limit() {
     let folder = site("balance-silent");
     let silent: Vec<_> = (0..3).map(|_| silent()).collect();
     let urls: Vec<String> = silent

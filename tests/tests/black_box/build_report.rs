@@ -169,7 +169,7 @@ fn rectangles(browser: &mut Browser) -> Vec<Rectangle> {
 }
 
 #[test]
-fn areas_are_as_the_bytes_and_nothing_overlaps() {
+fn areas_are_proportional_to_bytes_and_do_not_overlap() {
     let (mut browser, _folder) = open();
     let drawn = rectangles(&mut browser);
     let total: u64 = FILES.iter().map(|(_, bytes, _)| bytes).sum();
@@ -211,7 +211,7 @@ fn areas_are_as_the_bytes_and_nothing_overlaps() {
 
 /// A file is drawn unless it would be too small to see, or is in a folder that is too small.
 #[test]
-fn what_can_be_seen_is_drawn_and_says_what_it_is() {
+fn every_visible_file_is_drawn_with_its_path_type_and_share() {
     let (mut browser, _folder) = open();
     let drawn = rectangles(&mut browser);
     let total: u64 = FILES.iter().map(|(_, bytes, _)| bytes).sum();
@@ -249,7 +249,7 @@ fn what_can_be_seen_is_drawn_and_says_what_it_is() {
 }
 
 #[test]
-fn bars_are_as_the_bytes_of_their_types() {
+fn bars_are_proportional_to_the_bytes_of_their_types() {
     let (mut browser, _folder) = open();
     let of = |types: &[&str]| -> f64 {
         let files = FILES.iter().filter(|(path, ..)| types.iter().any(|end| path.ends_with(end)));

@@ -130,7 +130,7 @@ fn build_with_room(folder: &Folder, bytes: usize, signal_ignored: bool) -> std::
 }
 
 #[test]
-fn a_full_disk_leaves_the_old_archive_and_says_why() {
+fn a_full_disk_is_reported_and_keeps_the_old_archive() {
     let folder = Folder::new("full");
     write_site(&folder, "site", "first");
     let before = Folder::new("before");
@@ -189,7 +189,7 @@ fn settle(folder: &Folder) {
 }
 
 #[test]
-fn builds_that_share_fingerprints_and_are_killed_take_over_what_is_true() {
+fn killed_builds_leave_no_wrong_fingerprints_for_later_builds() {
     const KILLS: u32 = 30;
     let folder = Folder::new("shared");
     write_site(&folder, "site", "first");
@@ -243,7 +243,7 @@ fn build_on_small_disk(folder: &Folder, bytes: usize) -> (i32, String, Vec<Strin
 
 /// The archive does not fit, or it fits alone, or its fingerprints fit too.
 #[test]
-fn a_disk_that_is_all_but_full() {
+fn a_nearly_full_disk_fails_the_build_or_skips_the_fingerprints() {
     const PAGE_BYTES: usize = 4096;
     let folder = Folder::new("nearly-full");
     for number in 0..200 {

@@ -122,7 +122,7 @@ fn the_keys_of_http2_and_http3_are_exchanged_with_a_post_quantum_part() {
 
 /// Without this test the others could miss all errors.
 #[test]
-fn what_is_wrong_with_a_page_is_found() {
+fn the_browser_harness_finds_faults_of_pages() {
     let faults = [
         ("error.html", "<script>console.error('x')</script>", "Runtime.consoleAPICalled"),
         ("warning.html", "<script>console.warn('x')</script>", "Runtime.consoleAPICalled"),
@@ -156,7 +156,7 @@ fn what_is_wrong_with_a_page_is_found() {
 }
 
 #[test]
-fn the_page_for_what_is_missing_is_complete() {
+fn the_404_page_of_the_example_site_is_complete() {
     let mut browser = Browser::start();
     for io in Io::BOTH {
         let server = Start::site(&example()).flags(&["--io", io.as_str()]).start();
@@ -177,7 +177,7 @@ fn the_page_for_what_is_missing_is_complete() {
 }
 
 #[test]
-fn an_error_page_of_the_server_itself_is_a_good_page_too() {
+fn the_built_in_error_page_loads_without_complaints() {
     let site = Folder::with("no-404", [("index.html", "home"), ("favicon.ico", ICON)]);
     let server = Start::site(site.path()).start();
     let mut browser = Browser::start();
@@ -194,7 +194,7 @@ fn an_error_page_of_the_server_itself_is_a_good_page_too() {
 }
 
 #[test]
-fn a_page_that_is_opened_again_is_asked_for_and_its_fingerprinted_files_are_not() {
+fn a_reopened_page_is_revalidated_and_fingerprinted_files_are_cached() {
     let example = example();
     let matrix = Matrix::of(&example).archive_only("a browser takes time and sees no difference");
     let matrix = matrix.plain_only("the browser does not trust the certificate");
@@ -229,7 +229,7 @@ fn statuses(visit: &Visit, url: &str) -> Vec<u64> {
 }
 
 #[test]
-fn the_report_of_a_build_is_a_page_that_needs_nothing_else() {
+fn a_build_report_is_a_self_contained_page() {
     let site = Folder::new("report");
     let (archive, report) = (site.join("site.pinion"), site.join("report.html"));
     build(&example(), &archive, &["--report", report.to_str().expect("a plain path")]);

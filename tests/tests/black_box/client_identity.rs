@@ -88,7 +88,7 @@ fn a_trusted_proxy_names_its_client() {
 
 /// The headers of an untrusted client have no effect, whatever their values.
 #[test]
-fn headers_of_others_mean_nothing() {
+fn forwarding_headers_of_untrusted_clients_are_ignored() {
     let (_folder, script) = script(SCRIPT);
     for flags in [&[][..], &["--trusted-proxy", "10.0.0.0/8", "--trust-forwarded-host"][..]] {
         let server = Start::site(&script).flags(flags).start();
@@ -227,7 +227,7 @@ fn through(proxy: &[&str], url: &str, forged: &str) -> String {
 
 /// HAProxy adds a line with the address of its client after those of the client.
 #[test]
-fn haproxy_names_its_client_whatever_that_writes() {
+fn haproxy_names_its_client_despite_forged_headers() {
     let (_script, script) = script(SCRIPT);
     let folder = Folder::new("identity");
     let server = Start::site(&script).flags(&["--trusted-proxy", "127.0.0.1"]).start();
@@ -245,7 +245,7 @@ fn haproxy_names_its_client_whatever_that_writes() {
 /// nginx appends the address of its client to the line of the client, and writes `unix:` for a
 /// client on a Unix socket. Such clients may be trusted proxies, too.
 #[test]
-fn nginx_names_its_client_whatever_that_writes() {
+fn nginx_names_its_client_despite_forged_headers() {
     let (_script, script) = script(SCRIPT);
     for (trusts_unix, expected) in [(false, "nil http a"), (true, "203.0.113.9 http a")] {
         let folder = Folder::new("identity");

@@ -55,7 +55,7 @@ fn first_socket(folder: &Folder) -> PathBuf {
 }
 
 #[test]
-fn status_tells_what_a_server_has_and_does() {
+fn status_reports_the_settings_and_activity_of_a_server() {
     let folder = site();
     let pair = Pair::new(&folder, "a", &["a.test"]);
     let archive = folder.join("site.pinion");
@@ -132,7 +132,7 @@ fn status_tells_what_a_server_has_and_does() {
 }
 
 #[test]
-fn reload_waits_for_the_reload_and_tells_what_came_of_it() {
+fn reload_waits_and_reports_the_result() {
     let folder = site();
     folder.write("pinion.toml", "[[site]]\npath = \"public\"\nhosts = [\"a.test\"]\n");
     let config = folder.join("pinion.toml");
@@ -351,7 +351,7 @@ fn a_stale_socket_is_replaced_and_a_live_one_respected() {
 }
 
 #[test]
-fn a_folder_that_is_open_to_others_is_refused() {
+fn a_control_folder_open_to_other_users_is_refused() {
     let folder = site();
     let open = folder.join("open");
     fs::create_dir(&open).expect("made");
@@ -373,7 +373,7 @@ fn a_folder_that_is_open_to_others_is_refused() {
 }
 
 #[test]
-fn a_server_without_a_place_for_it_has_no_control_socket() {
+fn a_server_without_a_runtime_folder_has_no_control_socket() {
     let folder = site();
     for flags in [&[][..], &["--control", "off"]] {
         let start = Start::site(&folder.join("public")).flags(flags);
@@ -398,7 +398,7 @@ fn talk(socket: &Path, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn hostile_clients_are_answered_or_disconnected_and_hold_up_nobody() {
+fn malformed_and_silent_clients_do_not_block_the_control_socket() {
     let folder = site();
     let server = serve(&folder).start();
     let socket = first_socket(&folder);

@@ -135,7 +135,7 @@ fn claimed(stamps: &[u8], path: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn fingerprints_beside_a_reused_archive_that_lie() {
+fn wrong_fingerprints_change_no_build_except_as_documented() {
     let site = Site::new();
     let (anew, bytes) = site.built(&["--no-reuse"]);
     assert!(bytes == site.archive);

@@ -69,7 +69,7 @@ fn the_digests_are_those_of_the_packages() {
 }
 
 #[test]
-fn everything_is_where_it_is_installed() {
+fn packages_contain_every_installed_file() {
     for (package, is_static) in packages() {
         let prefix = unpacked(&package);
         for path in FILES {
@@ -96,7 +96,7 @@ fn everything_is_where_it_is_installed() {
 }
 
 #[test]
-fn the_program_needs_and_names_nothing_of_this_machine() {
+fn the_packaged_program_does_not_depend_on_the_build_machine() {
     for (package, is_static) in packages() {
         let prefix = unpacked(&package);
         let path = prefix.join("bin/pinion");

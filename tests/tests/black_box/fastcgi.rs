@@ -127,7 +127,7 @@ fn uploads_are_not_run_and_sources_are_not_sent() {
 
 /// Links are not followed, so that no upload can be a link to a file elsewhere.
 #[test]
-fn a_link_is_no_script() {
+fn symbolic_links_are_not_run_as_scripts() {
     let folder = site("fastcgi-links");
     folder.write("secret.php", "<?php echo 'secret';");
     std::os::unix::fs::symlink(folder.join("secret.php"), folder.join("site/link.php"))
@@ -212,7 +212,7 @@ fn content_without_a_length_is_stored_first() {
 
 /// FastCGI 1.0 §5.4: an application learns that its client has left.
 #[test]
-fn an_application_learns_that_the_client_has_left() {
+fn an_application_is_notified_when_its_client_disconnects() {
     let folder = site("fastcgi-abort");
     let socket = folder.join("app.sock");
     let kinds = Arc::new(Mutex::new(Vec::new()));
@@ -242,7 +242,7 @@ fn an_application_learns_that_the_client_has_left() {
 }
 
 #[test]
-fn what_an_application_writes_to_its_error_stream_is_logged() {
+fn the_error_stream_of_an_application_is_logged() {
     let folder = site("fastcgi-stderr");
     let socket = folder.join("app.sock");
     let _app = Application::responding(&socket, |_| {
@@ -516,7 +516,7 @@ fn fcgiwrap_runs_scripts() {
 
 /// A key without a possible meaning is an error with its position.
 #[test]
-fn wrong_keys_are_found_by_check() {
+fn check_finds_wrong_keys() {
     let folder = site("fastcgi-check");
     for (lines, expected) in [
         ("fastcgi = \"php\"", "4:11: fastcgi: \"php\": write unix:/run/app.sock"),

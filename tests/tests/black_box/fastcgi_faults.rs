@@ -94,7 +94,7 @@ fn unusual_records_are_understood() {
 /// An application that ends after any byte of its response: no client can mistake the received part
 /// for the whole response.
 #[test]
-fn a_response_that_is_cut_anywhere_never_looks_whole() {
+fn a_truncated_response_never_looks_complete() {
     let whole = page("content");
     let folder = Folder::new("fastcgi-cut");
     let count = whole.len();
@@ -121,7 +121,7 @@ fn a_response_that_is_cut_anywhere_never_looks_whole() {
 /// An application that does not run yet when Pinion starts, that ends during a request, and that is
 /// replaced by another one with the same path: only the open requests fail.
 #[test]
-fn an_application_may_come_later_and_be_replaced() {
+fn an_application_may_start_late_and_be_replaced() {
     let folder = Folder::new("fastcgi-replaced");
     let socket = folder.join("app.sock");
     for io in Io::BOTH {

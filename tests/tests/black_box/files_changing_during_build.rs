@@ -149,7 +149,7 @@ fn content(folder: &Folder, path: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_change_in_the_middle_is_told_and_the_old_archive_stays() {
+fn a_change_during_the_build_is_reported_and_keeps_the_old_archive() {
     let (folder, large) = site();
     let old = fs::read(folder.join("site.pinion")).expect("an archive");
     let changes: [(&str, Change); 4] = [
@@ -170,7 +170,7 @@ fn a_change_in_the_middle_is_told_and_the_old_archive_stays() {
 }
 
 #[test]
-fn a_build_that_keeps_going_leaves_out_what_changed() {
+fn a_build_with_keep_going_omits_changed_files() {
     let (folder, large) = site();
     let change = |file: &File| file.write_all_at(b"other", 0).expect("written");
     let ended = changed(&folder, &large, &["--keep-going"], change);
@@ -186,7 +186,7 @@ fn a_build_that_keeps_going_leaves_out_what_changed() {
 
 /// Editors and deployments replace a file, so the opened one does not change.
 #[test]
-fn another_file_in_its_place_is_that_of_the_next_build() {
+fn a_replaced_file_is_stored_by_the_next_build() {
     let (folder, large) = site();
     let next = folder.join("next");
     let change = |_: &File| {
@@ -218,7 +218,7 @@ fn may_have_been(content: &[u8], short: &[u8], long: &[u8]) -> bool {
 }
 
 #[test]
-fn a_file_that_is_written_all_the_time() {
+fn a_changing_file_is_stored_consistently_or_fails_the_build() {
     /// The number of builds, and the maximum if not yet both some have succeeded and some have
     /// failed.
     const BUILDS: usize = 40;

@@ -249,7 +249,7 @@ fn every_worker_has_all_entries_and_a_reload_keeps_them() {
 }
 
 #[test]
-fn what_is_wrong_is_told_in_the_form() {
+fn invalid_entries_are_explained_in_the_form() {
     let server = Start::site(&example()).flags(&["--workers", "1"]).start();
     let visitor = Visitor::of(&server);
     let long_name = "n".repeat(61);

@@ -165,7 +165,7 @@ fn httpwg_finds_nothing_in_many_rounds() {
 /// h2load sends this many requests, over ten connections with ten streams each, and counts the
 /// responses.
 #[test]
-fn h2load_gets_all_it_asks_for() {
+fn h2load_gets_every_response() {
     const REQUESTS: u32 = 5000;
     for io in Io::BOTH {
         let served = Served::start(io, &["--dummy", "--protocols", "h2"]);
@@ -228,7 +228,7 @@ fn curl_and_nghttp_get_the_content() {
 /// RFC 7541 §4.2: an encoder acknowledges a smaller table size in front of the next field section.
 /// nghttp ends the connection if a section has no such acknowledgement.
 #[test]
-fn nghttp_hears_that_its_smaller_table_is_known() {
+fn a_smaller_hpack_table_is_acknowledged_to_nghttp() {
     for io in Io::BOTH {
         let (served, _site) = site(io, &[]);
         for (scheme, address) in served.addresses() {
@@ -249,7 +249,7 @@ fn nghttp_hears_that_its_smaller_table_is_known() {
 
 /// Unread content of a request does not prevent the response.
 #[test]
-fn content_that_is_not_read_is_no_obstacle() {
+fn unread_request_content_does_not_block_the_response() {
     for io in Io::BOTH {
         let (served, folder) = site(io, &[]);
         folder.write("upload", noise(20 << 10));

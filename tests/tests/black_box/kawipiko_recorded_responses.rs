@@ -175,7 +175,7 @@ fn digests<'a>(
 }
 
 #[test]
-fn ours_answers_as_kawipiko_or_says_why_not() {
+fn responses_equal_those_of_kawipiko_or_a_known_difference() {
     let (recorded, differences) = (recorded(), Difference::all());
     assert!(recorded.keys().eq(names().iter()), "every archive was recorded");
     let mut wrong = Vec::new();
@@ -208,7 +208,7 @@ fn ours_answers_as_kawipiko_or_says_why_not() {
 /// The recorded requests are the same as those of `asked.tsv`, so that neither file can be older
 /// than the other.
 #[test]
-fn all_that_is_asked_was_recorded() {
+fn every_request_has_a_recorded_response() {
     let asked = table("asked.tsv");
     for (name, rows) in recorded() {
         let of_source = |row: &&Vec<String>| name.starts_with(&format!("{}-", row[0]));
@@ -220,7 +220,7 @@ fn all_that_is_asked_was_recorded() {
 }
 
 #[test]
-fn every_difference_is_told_to_people() {
+fn every_known_difference_is_documented() {
     let document = fs::read_to_string(source_root().join("docs/coming-from-kawipiko.md"));
     let document = document.expect("a document");
     let document: Vec<&str> = document.split_whitespace().collect();

@@ -154,7 +154,7 @@ impl Served {
 }
 
 #[test]
-fn floods_do_not_have_a_site_with_scripts_killed() {
+fn floods_do_not_get_a_server_with_scripts_oom_killed() {
     for io in Io::BOTH {
         let served = Served::start(io);
         let line = served.server.wait_for_line(0, |line| line.starts_with("memory: "));
@@ -212,7 +212,7 @@ end)
 "#;
 
 #[test]
-fn a_vm_full_of_small_values_takes_no_more_than_is_counted_for_it() {
+fn a_vm_full_of_small_values_uses_no_more_than_its_counted_memory() {
     for kind in ["tables", "arrays", "texts"] {
         let files = Folder::with("small-values", [("site/main.lua", SMALL_VALUES)]);
         let flags =

@@ -44,7 +44,7 @@ fn refused(server: &Server) -> usize {
 }
 
 #[test]
-fn content_that_stops_half_way_takes_bounded_memory_and_holds_up_nobody() {
+fn stalled_uploads_use_bounded_memory_and_do_not_block_others() {
     for io in Io::BOTH {
         for target in ["/body", "/form"] {
             let folder = Folder::with("content", [("site.lua", SCRIPT)]);
@@ -77,7 +77,7 @@ fn content_that_stops_half_way_takes_bounded_memory_and_holds_up_nobody() {
 }
 
 #[test]
-fn whoever_is_refused_for_want_of_room_hears_when_to_come_back() {
+fn uploads_refused_for_lack_of_memory_get_503_with_retry_after() {
     let folder = Folder::with("content", [("site.lua", SCRIPT)]);
     let server = serve(&folder, Io::Epoll);
     let sent = unfinished("/body");

@@ -173,7 +173,7 @@ fn check(server: &Server, place: &[(&str, &str)]) {
 }
 
 #[test]
-fn other_servers_are_understood() {
+fn responses_of_nginx_caddy_and_h2o_are_understood() {
     let (nginx_folder, caddy_folder) = (content("nginx"), content("caddy"));
     let h2o_folder = content("h2o");
     let _running = [nginx(&nginx_folder), caddy(&caddy_folder), h2o(&h2o_folder)];
@@ -188,7 +188,7 @@ fn other_servers_are_understood() {
 }
 
 #[test]
-fn a_server_of_python_is_understood() {
+fn responses_of_a_python_server_are_understood() {
     let folder = content("python");
     let mut python = program("python3", "python3");
     python.args(["-u", "-m", "http.server", "--bind", "127.0.0.1", "0", "--directory"]);
@@ -202,7 +202,7 @@ fn a_server_of_python_is_understood() {
 }
 
 #[test]
-fn our_own_server_is_understood() {
+fn responses_of_pinion_are_understood() {
     let folder = content("own");
     let other = Start::site(&folder.join("www")).start();
     let url = format!("http://{}", other.address());
@@ -353,7 +353,7 @@ pinion.get("/loop", function(req, res) return res:redirect("/loop") end)
 "#;
 
 #[test]
-fn everything_that_the_documents_promise_holds() {
+fn every_documented_property_of_fetch_holds() {
     let (_folder, path) = script(ITSELF);
     let flags = ["--workers", "1", "--fetch-private", "--lua-cpu", "20000", "--lua-time", "60"];
     let listener = Start::site(&path).flags(&flags).start();

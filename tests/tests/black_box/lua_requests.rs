@@ -154,7 +154,7 @@ fn groups_within_groups_have_the_middleware_of_all() {
 }
 
 #[test]
-fn a_handler_knows_the_connection() {
+fn a_handler_sees_version_scheme_host_and_address() {
     in_every_way(SCRIPT, |server| {
         let (version, scheme) = match server.protocol() {
             Protocol::Http1 => ("HTTP/1.1", "http"),
@@ -215,7 +215,7 @@ fn a_handler_writes_no_faster_than_its_client_reads() {
 
 /// The next piece is requested when the one before it has been sent.
 #[test]
-fn what_is_streamed_goes_out_piece_by_piece() {
+fn streamed_content_is_sent_piece_by_piece() {
     in_every_way(SCRIPT, |server| {
         let mut client = server.client();
         let mut underway = client.begin(&Request::get("/stream"));
@@ -231,7 +231,7 @@ fn what_is_streamed_goes_out_piece_by_piece() {
 
 /// Errors of a handler are logged with its line, not with one of the server.
 #[test]
-fn what_a_handler_cannot_do_any_more_is_told_with_its_line() {
+fn misuse_in_a_handler_is_logged_with_its_line() {
     in_every_way(SCRIPT, |server| {
         assert_eq!(server.get("/first").text(), "first");
         for (target, why) in [
@@ -258,7 +258,7 @@ fn what_a_handler_cannot_do_any_more_is_told_with_its_line() {
 
 /// A schedule runs in one worker, or in each of them.
 #[test]
-fn each_worker_repeats_what_is_for_each_of_them() {
+fn a_schedule_runs_in_one_worker_or_in_each() {
     let (_folder, path) = script(
         "local id = pinion.codec.hex_encode(pinion.crypto.random(8))
         pinion.every(0.01, function() pinion.log('one ' .. id) end)

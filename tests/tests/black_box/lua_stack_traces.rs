@@ -138,7 +138,7 @@ fn the_paths_of_messages_and_stacks_are_files_of_the_site() {
 
 /// Errors of a start, a check, a build and a reload have the same paths.
 #[test]
-fn what_is_wrong_before_a_request_has_the_same_paths() {
+fn errors_at_start_check_build_and_reload_have_the_same_paths() {
     for (file, text, line) in [
         ("main.lua", "local x\nif x\n", 3),
         ("main.lua", "local x\nx.y = 1\n", 2),

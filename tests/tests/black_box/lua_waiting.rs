@@ -67,7 +67,7 @@ fn post(server: &Server, text: &str) {
 const OPEN: &str = "data: open\n\n";
 
 #[test]
-fn a_message_wakes_all_who_wait_for_it_in_all_workers() {
+fn a_message_wakes_its_waiters_in_all_workers() {
     let (_folder, path) = script(SCRIPT);
     for way in ways(|_| true) {
         eprintln!("{way:?}"); // Shown when the case fails.
@@ -97,7 +97,7 @@ fn a_message_wakes_all_who_wait_for_it_in_all_workers() {
 }
 
 #[test]
-fn a_long_poll_is_answered_by_the_next_message() {
+fn a_long_poll_returns_the_next_message() {
     let (_folder, path) = script(SCRIPT);
     for io in Io::BOTH {
         let flags = ["--workers", "2", "--io", io.as_str()];
@@ -116,7 +116,7 @@ fn a_long_poll_is_answered_by_the_next_message() {
 }
 
 #[test]
-fn what_a_subscription_cannot_keep_is_counted() {
+fn messages_over_the_queue_of_a_subscription_are_counted() {
     let (_folder, path) = script(SCRIPT);
     for io in Io::BOTH {
         let flags = ["--workers", "1", "--io", io.as_str()];
@@ -258,7 +258,7 @@ fn a_route_has_limits_of_its_own() {
 }
 
 #[test]
-fn wrong_options_of_a_route_are_told_with_their_line() {
+fn wrong_route_options_are_errors_with_their_line() {
     for (options, said) in [
         ("{ time = 0 }", "`time` is a number of seconds"),
         ("{ time = -1 }", "`time` is a number of seconds"),

@@ -365,7 +365,7 @@ fn told(ended: &Ended) -> String {
 
 /// A rule that responds to every path would leave nothing for the mount.
 #[test]
-fn a_rewrite_of_everything_beside_a_fallback_mount_is_an_error() {
+fn a_catch_all_rewrite_with_a_fallback_mount_is_an_error() {
     let folder = site("mount-rules");
     let upstream = named("one");
     let rules = "/old /new 301\n/* /index.html 200\n";
@@ -417,7 +417,7 @@ fn a_rewrite_of_everything_beside_a_fallback_mount_is_an_error() {
 /// Contradictions are reported with file, line and column; the start and `pinion check` report the
 /// same.
 #[test]
-fn contradictions_are_found_with_their_place() {
+fn contradictory_keys_are_errors_with_line_and_column() {
     let folder = site("mount-faults");
     for (lines, expected) in [
         (

@@ -276,7 +276,7 @@ fn kawipiko_lines_and_rules_of_folders() {
 }
 
 #[test]
-fn hosts_and_forced_rules() {
+fn rules_apply_by_host_and_can_be_forced() {
     let redirects = "\
 http://blog.example/* https://www.example/blog/:splat 301!
 https://*.shop.example/cart /cart.html 200
@@ -322,7 +322,7 @@ https://*.shop.example/cart /cart.html 200
 }
 
 #[test]
-fn a_single_page_answers_navigations_alone() {
+fn a_single_page_responds_only_to_navigations() {
     let site = site(&["index.html", "app.js", "docs/index.html", "docs/404.html"], &[]);
     let flags = ["--single-page", "index.html"];
     Matrix::of(site.path()).explained().over(Protocol::is_known_to_curl, "curl").build(&flags).run(
@@ -354,7 +354,7 @@ fn a_single_page_answers_navigations_alone() {
 }
 
 #[test]
-fn pages_for_what_is_missing() {
+fn missing_paths_get_the_nearest_404_or_200_page() {
     let files = [
         "index.html",
         "_404.html",
@@ -387,7 +387,7 @@ fn pages_for_what_is_missing() {
 }
 
 #[test]
-fn fields_by_pattern() {
+fn fields_apply_by_pattern() {
     let headers = "\
 https://preview.pages.example/*
   X-Robots-Tag: noindex
@@ -525,7 +525,7 @@ fn rewrites_resolve_like_requests_and_patterns_like_those_of_cloudflare() {
 /// An error is `no-store`, whatever caching its page has, so that it is not in a cache after it has
 /// ended.
 #[test]
-fn an_error_by_a_rule_is_not_kept_like_the_page_it_shows() {
+fn an_error_by_a_rule_is_not_cached_like_its_page() {
     let rules = [
         ("_redirects", "/gone /410.html 410\n/gone/* /pages/:splat 404\n/same /410.html 200\n"),
         ("_headers", "/*\n X-A: b\n Expires: Thu, 01 Jan 2099 00:00:00 GMT\n"),
@@ -553,7 +553,7 @@ fn an_error_by_a_rule_is_not_kept_like_the_page_it_shows() {
 }
 
 #[test]
-fn switches_leave_conventions_out() {
+fn flags_switch_conventions_off() {
     let site = site(&["index.html", "about.html", "dir/index.html", "dir/404.html"], &[]);
     let with = |flags: &[&str], case: &dyn Fn(&Server)| {
         Matrix::of(site.path()).over(Protocol::is_known_to_curl, "curl").build(flags).run(case);
@@ -594,7 +594,7 @@ fn build(site: &Folder, flags: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_with_its_place() {
+fn every_wrong_rule_is_an_error_with_its_position() {
     let rules = [
         ("_redirects", "/a\n/b /c 301\n/d /e 999\n"),
         ("docs/_redirects", "/x /y\n"),
@@ -625,7 +625,7 @@ fn all_that_is_wrong_is_told_with_its_place() {
 }
 
 #[test]
-fn what_never_applies_is_told_and_rules_are_counted() {
+fn unreachable_rules_are_warnings_and_rules_are_counted() {
     let rules = [
         (
             "_redirects",
@@ -659,7 +659,7 @@ fn what_never_applies_is_told_and_rules_are_counted() {
 }
 
 #[test]
-fn a_served_folder_takes_changed_rules_up() {
+fn a_served_folder_reloads_changed_rules() {
     let site = site(&["index.html"], &[("_redirects", "/a /b 301\n")]);
     let server = Start::site(site.path()).flags(&["--watch"]).start();
     assert_eq!(curl(&server, &[], "/a").field("location"), Some("/b"));

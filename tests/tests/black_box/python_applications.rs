@@ -405,7 +405,7 @@ fn security_headers_are_left_out_without_a_folder() {
 }
 
 #[test]
-fn a_folder_of_code_is_not_published() {
+fn a_published_application_folder_is_refused() {
     let folder = folder_with("python-published", &[]);
     folder.write("app.py", "def app(environ, start_response):\n    return []\n");
     let path = folder.join("");

@@ -284,7 +284,7 @@ fn memory_line(server: &Server, from: usize) -> String {
 }
 
 #[test]
-fn the_start_says_how_much_memory_there_is() {
+fn the_start_reports_the_memory_in_use() {
     let folder = application("python-memory", LEAKS, "");
     let server = start(&folder, Io::BOTH[0]);
     let line = memory_line(&server, 0);
@@ -297,7 +297,7 @@ fn the_start_says_how_much_memory_there_is() {
 }
 
 #[test]
-fn the_start_and_the_status_say_how_much_memory_is_allowed() {
+fn start_and_status_report_the_memory_limit() {
     let keys = "python-processes = 2\npython-max-memory = \"512M\"\n";
     let folder = application("python-memory-max", LEAKS, keys);
     folder.write("run/.keep", "");

@@ -214,7 +214,7 @@ fn files_refuse_a_query() {
 /// A file that a handler sends is the result of the query: conditions are compared with it, and
 /// ranges are for GET alone.
 #[test]
-fn a_query_with_a_condition_can_be_304() {
+fn a_conditional_query_can_get_304() {
     let folder = Folder::with("query-file", [("site.lua", SCRIPT)]);
     // A file that has just been written has no entity tag yet.
     write_at(&folder, "data/result.txt", "found", 0);

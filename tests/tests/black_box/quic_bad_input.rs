@@ -57,7 +57,7 @@ fn noise(seed: u32, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_quic_is_passed_over() {
+fn datagrams_that_are_not_quic_are_ignored() {
     for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let socket = served.socket();
@@ -85,7 +85,7 @@ fn what_is_no_quic_is_passed_over() {
 /// The first datagram of a client with a changed byte, without its end, with additional bytes, and
 /// repeated.
 #[test]
-fn a_first_datagram_that_is_damaged_harms_nobody() {
+fn a_damaged_first_datagram_does_not_affect_others() {
     for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let socket = served.socket();
@@ -165,7 +165,7 @@ impl Served {
 }
 
 #[test]
-fn clients_that_leave_leave_nothing_behind() {
+fn disconnecting_clients_leak_no_memory() {
     for io in Io::BOTH {
         let served = Served::start(io, &["--stats", "1"]);
         let round = || (0..3).for_each(|way| leave(&served, way));
@@ -183,7 +183,7 @@ fn clients_that_leave_leave_nothing_behind() {
 
 /// Other clients are served meanwhile; and after the timeouts nothing of the vanished ones is left.
 #[test]
-fn clients_that_vanish_keep_nobody_waiting() {
+fn vanished_clients_do_not_delay_others() {
     for io in Io::BOTH {
         // With this grace period, the end would wait an hour for a client that still expects data.
         let served = Served::start_with(io, &["--stats", "1"], |start| start.grace(3600));
@@ -234,7 +234,7 @@ fn connections_beyond_the_cap_are_refused() {
 
 /// Streams that are opened and not used, or not completed, do not affect others.
 #[test]
-fn streams_that_stand_still_keep_nobody_waiting() {
+fn stalled_streams_do_not_delay_others() {
     for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let quic = Quic::open(served.server.peer()).expect("a connection");
@@ -259,7 +259,7 @@ fn streams_that_stand_still_keep_nobody_waiting() {
 
 /// Input that costs a client little and the server more is repeated: the connection is closed.
 #[test]
-fn too_much_of_what_means_nothing_ends_the_connection() {
+fn too_many_no_op_frames_or_resets_end_the_connection() {
     /// RFC 9114 §8.1: H3_EXCESSIVE_LOAD.
     const EXCESSIVE_LOAD: u64 = 0x107;
     for io in Io::BOTH {
@@ -301,7 +301,7 @@ fn code(quic: &Quic) -> u64 {
 
 /// A server that is killed disappears; one that stops closes its connections.
 #[test]
-fn a_server_that_stops_says_so() {
+fn a_stopping_server_closes_its_connections() {
     for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let client = Http3::try_open(served.server.peer()).expect("a connection");

@@ -132,7 +132,7 @@ fn sixteen_ranges_are_served_and_seventeen_are_not() {
 }
 
 #[test]
-fn a_range_behind_the_end_is_unsatisfiable() {
+fn a_range_beyond_the_end_is_unsatisfiable() {
     // §15.5.17, §14.4.
     explained_ways(&site(), |server| {
         for range in ["bytes=1000-", "bytes=1000-1001", "bytes=-0", "bytes=5000-6000,2000-"] {
@@ -149,7 +149,7 @@ fn a_range_behind_the_end_is_unsatisfiable() {
 }
 
 #[test]
-fn a_range_that_makes_no_sense_is_ignored() {
+fn invalid_ranges_are_ignored() {
     // §14.2: an invalid ranges-specifier, or a unit that is not understood.
     explained_ways(&site(), |server| {
         for range in [
@@ -188,7 +188,7 @@ fn a_range_is_for_get_alone() {
 }
 
 #[test]
-fn if_range_wants_a_strong_match() {
+fn if_range_requires_a_strong_match() {
     // §13.1.5.
     explained_ways(&site(), |server| {
         let full = server.get("/page.txt");

@@ -107,7 +107,7 @@ fn rules_come_before_the_application() {
 
 /// Content that is too long for everything but an application does not bypass rules and files.
 #[test]
-fn long_content_goes_where_short_content_goes() {
+fn long_content_is_routed_like_short_content() {
     // More content than is accepted if only a file could be the response.
     const BYTES: usize = 3 << 20;
     let upstream = Upstream::start(|connection| {
@@ -142,7 +142,7 @@ fn long_content_goes_where_short_content_goes() {
 
 /// RFC 9110 §7.6.1, §7.6.3.
 #[test]
-fn the_application_is_told_who_asks_and_nothing_of_the_connection() {
+fn the_application_gets_the_client_and_no_hop_by_hop_fields() {
     let application = Application::start();
     let (url, site) = (application.url(), application.folder.join("site"));
     let flags = ["--proxy", &url];
@@ -315,7 +315,7 @@ fn a_connection_can_be_switched_to_another_protocol() {
 
 /// Without `Upgrade` in `Connection`, and to HTTP/2, no connection is switched (RFC 9110 §7.8).
 #[test]
-fn only_what_the_client_asks_for_is_switched() {
+fn only_requested_protocols_are_switched_to() {
     let upstream = Upstream::saying(
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nsecret",
     );
@@ -446,7 +446,7 @@ fn reload(server: &Server) {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_is_served() {
+fn invalid_proxy_flags_end_the_start() {
     for (value, reason) in [
         ("127.0.0.1:3000", "has to begin with http:// or https://"),
         ("http://a/b", "has no path"),

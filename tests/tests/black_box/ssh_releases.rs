@@ -191,7 +191,7 @@ fn publish_list_and_go_back_over_ssh() {
 }
 
 #[test]
-fn what_goes_wrong_at_the_other_end_is_told() {
+fn errors_of_the_remote_machine_are_reported() {
     let machine = Machine::new("/usr/bin:/bin");
     let (folder, one, _) = archives();
     let url = machine.url(&machine.folder.join("live"));
@@ -235,7 +235,7 @@ fn what_goes_wrong_at_the_other_end_is_told() {
 }
 
 #[test]
-fn without_ssh_it_is_said() {
+fn a_missing_ssh_program_is_reported() {
     let (folder, one, _) = archives();
     let mut command = Command::new(pinion());
     command.args(["publish", &one, "ssh://127.0.0.1/live"]).env("PATH", folder.path());

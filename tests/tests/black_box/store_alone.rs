@@ -70,7 +70,7 @@ fn redis_cli_finds_a_store_and_nothing_else_listens() {
 }
 
 #[test]
-fn a_store_that_others_can_reach_asks_for_a_password() {
+fn a_store_on_a_public_address_needs_a_password() {
     let folder = Folder::new("store-alone-password");
     folder.write("password", "open sesame\n");
     let password = folder.join("password");
@@ -91,7 +91,7 @@ fn a_store_that_others_can_reach_asks_for_a_password() {
 }
 
 #[test]
-fn what_a_store_cannot_use_is_refused() {
+fn flags_without_effect_on_a_store_are_refused() {
     let folder = Folder::with("store-alone-refused", [("site/index.html", "a site")]);
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\n");
     let (site, file) = (folder.join("site"), folder.join("pinion.toml"));
@@ -143,7 +143,7 @@ fn session(name: &str) -> Folder {
 }
 
 #[test]
-fn a_store_is_controlled_as_every_server() {
+fn a_store_has_the_control_commands() {
     for io in Io::BOTH {
         let folder = session("store-alone-control");
         let start = Start::store(&["127.0.0.1:0", "--store-memory", "64", "--io", io.as_str()]);
@@ -293,7 +293,7 @@ fn a_store_that_stops_waits_for_commands() {
 }
 
 #[test]
-fn a_service_manager_hears_of_a_store() {
+fn a_store_notifies_the_service_manager() {
     let manager = NotifySocket::at_path();
     let start = Start::store(&["127.0.0.1:0"]).under(manager.runner());
     let server = start.start_without_http();
@@ -306,7 +306,7 @@ fn a_service_manager_hears_of_a_store() {
 }
 
 #[test]
-fn a_store_has_tls_alone() {
+fn a_store_can_listen_only_with_tls() {
     for io in Io::BOTH {
         let folder = session("store-alone-tls");
         let pair = Pair::new(&folder, "a", &["localhost"]);
@@ -325,7 +325,7 @@ fn a_store_has_tls_alone() {
 }
 
 #[test]
-fn a_proxy_tells_the_address_of_a_client() {
+fn the_proxy_protocol_passes_the_address_of_a_client() {
     for io in Io::BOTH {
         let server = start(io, &["127.0.0.1:0", "--proxy-protocol", "127.0.0.1"]);
         let mut client = StoreClient::connect(server.address_of("redis").port());

@@ -111,7 +111,7 @@ fn a_client_gets_the_certificate_of_the_host_it_asks_for() {
 /// RFC 6066 §3: a text that is no DNS name is unknown to the server, and no reason to refuse a
 /// client. Several programs send the host with its port.
 #[test]
-fn whoever_asks_for_what_is_no_name_gets_the_first_certificate() {
+fn an_invalid_server_name_gets_the_first_certificate() {
     let (site, files) = (site(), Folder::new("no-name"));
     let first = Pair::new(&files, "first", &["first.test"]);
     let flags = [first.flags(), Pair::new(&files, "second", &["second.test"]).flags()].concat();
@@ -195,7 +195,7 @@ fn does_not_start(arguments: &[&str], why: &str) {
 }
 
 #[test]
-fn what_cannot_be_served_is_one_line_that_names_the_file() {
+fn an_unusable_certificate_is_one_line_that_names_the_file() {
     let (site, files) = (site(), Folder::new("bad"));
     let pair = Pair::new(&files, "a", &["a.test"]);
     let other = Pair::new(&files, "b", &["b.test"]);
@@ -257,7 +257,7 @@ fn what_cannot_be_served_is_one_line_that_names_the_file() {
 /// The server runs as a user who may not read all files, even if the test runs as root. The program
 /// is copied to a place where that user can execute it.
 #[test]
-fn a_key_that_may_not_be_read_is_named() {
+fn an_unreadable_key_is_named() {
     const NOBODY: &str = "65534";
     let (site, files) = (site(), Folder::new("rights"));
     let pair = Pair::new(&files, "a", &["a.test"]);
@@ -284,7 +284,7 @@ fn a_key_that_may_not_be_read_is_named() {
 }
 
 #[test]
-fn an_expired_certificate_is_told_and_served() {
+fn an_expired_certificate_is_served_with_a_warning() {
     let (site, files) = (site(), Folder::new("expired"));
     let old = Pair::expired(&files, "old");
     let server = serve(&site, &old.flags());
@@ -301,7 +301,7 @@ fn an_expired_certificate_is_told_and_served() {
 }
 
 #[test]
-fn check_finds_what_is_wrong_with_each_certificate_of_a_file() {
+fn check_finds_the_errors_of_every_certificate_in_a_file() {
     let files = Folder::with("check", [("site/index.html", "home")]);
     Pair::new(&files, "a", &["a.test"]);
     Pair::new(&files, "b", &["b.test"]);
@@ -427,7 +427,7 @@ fn a_certificate_that_names_no_host_for_browsers_is_a_warning() {
 /// With the certificate of a client, given by mistake in place of an authority, no client would be
 /// accepted.
 #[test]
-fn what_is_no_authority_ends_the_start_and_is_named() {
+fn an_invalid_client_authority_ends_the_start_and_is_named() {
     let files = Folder::with("no-authority", [("site/index.html", "home")]);
     let pair = Pair::new(&files, "a", &["a.test"]);
     let authority = Pair::new(&files, "authority", &["authority.test"]);

@@ -34,7 +34,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn it_is_made_once_and_nobody_else_can_read_its_key() {
+fn a_certificate_is_created_once_with_a_private_key() {
     let (site, state) = (site(), Folder::new("state"));
     let folder = state.join("new/state");
     for (word, kind) in [
@@ -67,7 +67,7 @@ fn it_is_made_once_and_nobody_else_can_read_its_key() {
 }
 
 #[test]
-fn servers_that_start_together_have_the_same() {
+fn servers_that_start_together_share_one_certificate() {
     let (site, state) = (site(), Folder::new("together"));
     let sums: Vec<_> = thread::scope(|scope| {
         let start = || {
@@ -85,7 +85,7 @@ fn servers_that_start_together_have_the_same() {
 }
 
 #[test]
-fn one_that_ends_soon_is_made_anew() {
+fn a_soon_expiring_certificate_is_renewed_at_start() {
     let (site, state) = (site(), Folder::new("renewed"));
     let server = serve(&site, state.path(), &[]);
     let (file, first) = told(&server);
@@ -109,13 +109,13 @@ fn one_that_ends_soon_is_made_anew() {
 
 /// A server that runs longer than the validity of a certificate checks it each day, and at SIGHUP.
 #[test]
-fn a_running_server_makes_one_that_ends_soon_anew() {
+fn a_running_server_renews_a_soon_expiring_certificate() {
     let (site, state) = (site(), Folder::new("renewed-running"));
     renews_a_short_one(serve(&site, state.path(), &[]), &state);
 }
 
 #[test]
-fn one_with_a_configuration_does_too() {
+fn a_server_with_a_configuration_renews_its_certificate() {
     let state = Folder::with("renewed-configured", [("site/index.html", "home")]);
     let listen = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[listen]]\ntls = \"127.0.0.1:0\"\n";
     state.write("pinion.toml", format!("[[site]]\npath = \"site\"\n{listen}"));
@@ -153,7 +153,7 @@ fn renews_a_short_one(server: Server, state: &Folder) {
 }
 
 #[test]
-fn what_is_wrong_with_the_state_folder_is_one_line() {
+fn an_unusable_state_folder_is_one_line() {
     let (site, state) = (site(), Folder::new("wrong"));
     state.write("file", "");
     state.write("kept/tls/self-signed-p256.pem", "damaged");
@@ -178,7 +178,7 @@ fn what_is_wrong_with_the_state_folder_is_one_line() {
 /// Without `--state` the folder is that of the service manager, then that of the session, then that
 /// of the home folder.
 #[test]
-fn the_state_folder_is_found() {
+fn the_state_folder_follows_the_environment() {
     let (site, state) = (site(), Folder::new("found"));
     let path = |name: &str| state.join(name).display().to_string();
     let all = [

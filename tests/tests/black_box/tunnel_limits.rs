@@ -102,7 +102,7 @@ async fn connect(client: &mut TunnelClient) -> Tunnel {
 
 /// RFC 8441, RFC 9220: many tunnels are opened on one connection, which continues.
 #[test]
-fn tunnels_on_streams_count_one_by_one() {
+fn tunnels_on_streams_are_counted_individually() {
     let application = Application::start();
     let (url, site) = (application.url(), application.folder.join("site"));
     for protocol in [Protocol::Http2, Protocol::Http2Clear, Protocol::Http3] {

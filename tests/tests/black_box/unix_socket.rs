@@ -101,7 +101,7 @@ fn a_server_that_drains_leaves_the_socket_of_its_successor_alone() {
 
 /// A proxy usually runs as another user.
 #[test]
-fn everybody_may_connect_who_can_reach_the_file() {
+fn the_socket_file_is_writable_by_all_users() {
     for io in Io::BOTH {
         let folder = site();
         let socket = folder.join("c.sock");
@@ -143,7 +143,7 @@ fn busy(path: &Path) -> (OwnedFd, Vec<OwnedFd>) {
 }
 
 #[test]
-fn a_socket_that_somebody_listens_on_is_in_use_however_busy_it_is() {
+fn a_socket_with_a_full_accept_queue_is_in_use() {
     let folder = site();
     let socket = folder.join("e.sock");
     let _held = busy(&socket);
@@ -155,7 +155,7 @@ fn a_socket_that_somebody_listens_on_is_in_use_however_busy_it_is() {
 }
 
 #[test]
-fn a_file_that_is_no_socket_is_named_as_what_it_is_and_left_alone() {
+fn a_file_that_is_not_a_socket_is_refused_with_its_type_and_kept() {
     let folder = site();
     let at = |name: &str| -> PathBuf { folder.join(name) };
     folder.write("file", "x");
@@ -199,7 +199,7 @@ fn a_start_that_fails_leaves_no_file_behind() {
 }
 
 #[test]
-fn an_address_that_is_given_twice_is_named() {
+fn a_duplicate_address_is_named() {
     let folder = site();
     let socket = folder.join("g.sock");
     for listen in [address(&socket), "127.0.0.1:1".to_owned()] {

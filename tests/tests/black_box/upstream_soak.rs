@@ -274,7 +274,7 @@ fn wait_for_health(folder: &Folder) {
 }
 
 #[test]
-fn servers_that_are_killed_and_stopped_do_nothing_twice() {
+fn killed_and_stopped_servers_process_no_request_twice() {
     let folder = Folder::with("upstream-soak", [("public/index.html", "home")]);
     let mut applications = Application::all(&folder);
     applications.iter_mut().for_each(Application::start);

@@ -182,7 +182,7 @@ fn the_application_can_end_first_and_still_receive() {
 /// RFC 8441 §5: "RST exceptions are represented with the RST_STREAM frame with the CANCEL error
 /// code"; RFC 9220 §3 has H3_REQUEST_CANCELLED for it.
 #[test]
-fn a_reset_reaches_the_other_side() {
+fn a_reset_is_passed_to_the_other_side() {
     each_way(&async |server, mut client| {
         let Tunnel { mut sender, mut receiver, .. } = open(&mut client, "/cut").await;
         assert_eq!(receiver.take(4).await, Ok(b"part".to_vec()));
@@ -323,7 +323,7 @@ fn files_and_rules_keep_a_path_from_the_application() {
 
 /// RFC 8441 §3: the setting is announced once for each connection.
 #[test]
-fn it_is_announced_where_another_server_responds() {
+fn extended_connect_is_announced_where_there_is_a_proxy() {
     let application = Application::start();
     let (folder, url) = (&application.folder, application.url());
     for way in ways() {

@@ -77,7 +77,7 @@ fn steps(told: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_steps_are_those_of_the_document() {
+fn the_steps_match_the_documentation() {
     let folder = site();
     let archive = folder.join("site.pinion");
     pinion_tests::server::build(&folder.join("site"), &archive, &["--single-page", "app.html"]);
@@ -228,7 +228,7 @@ fn a_header_changes_without_the_line_that_it_comes_from() {
 }
 
 #[test]
-fn lines_of_files_that_flags_name_have_their_own_places() {
+fn lines_of_files_named_by_flags_have_their_file_and_number() {
     let folder = site();
     folder.write("more-rules", "# more\n/more/* /about\n");
     folder.write("even-more", "/even /about 302\n");
@@ -342,7 +342,7 @@ fn a_route_is_found_and_not_called() {
 }
 
 #[test]
-fn what_is_no_url_is_refused_and_odd_bytes_are_escaped() {
+fn invalid_urls_are_refused_and_control_bytes_escaped() {
     let folder = site();
     let site = folder.join("site");
     for (words, reason) in [
@@ -377,7 +377,7 @@ fn block<'d>(document: &'d str, begin: &str) -> &'d str {
 }
 
 #[test]
-fn the_example_of_the_document_is_what_it_writes() {
+fn the_documented_example_matches_the_output() {
     let page = source_root().join("docs/inspecting.md");
     let page = fs::read_to_string(page).expect("the document");
     let folder = Folder::new("why-document");

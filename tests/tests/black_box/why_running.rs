@@ -220,7 +220,7 @@ fn a_server_explains_its_redirect_to_https() {
 /// Errors that do not depend on the request: an archive that was truncated, a large file of a
 /// folder that has changed.
 #[test]
-fn a_server_explains_what_it_cannot_serve_any_more() {
+fn a_server_explains_damaged_files() {
     let folder = Folder::new("why-damage");
     folder.write("site/index.html", "x".repeat(100_000));
     folder.write("site/large.bin", vec![7; 2 << 20]);
@@ -247,7 +247,7 @@ fn a_server_explains_what_it_cannot_serve_any_more() {
 }
 
 #[test]
-fn without_a_source_the_only_server_of_the_session_is_asked() {
+fn without_a_source_why_asks_the_only_server_of_the_session() {
     let folder = Folder::with("why-found", [("site/a.html", "a"), ("run/x", "")]);
     let session = || {
         let mut env = Command::new("env");
@@ -272,7 +272,7 @@ fn without_a_source_the_only_server_of_the_session_is_asked() {
 }
 
 #[test]
-fn errors_say_what_to_do() {
+fn errors_contain_advice() {
     let folder = Folder::with("why-errors", [("site/a.html", "a")]);
     let ended = ask(&folder, &["/a"]);
     assert_eq!(ended.code, Some(1));
@@ -344,7 +344,7 @@ fn a_server_of_an_older_version_is_named() {
 /// An explanation does not delay other commands, and one whose client has disconnected has no
 /// effect.
 #[test]
-fn explanations_hold_up_no_other_command() {
+fn explanations_do_not_delay_other_commands() {
     let folder = Folder::new("why-slow");
     // The script takes a while to start, within its limit.
     folder.write(
