@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn each_ends_at_its_burst_and_alone() {
+    fn each_budget_is_exhausted_independently_at_its_burst() {
         let mut budgets = Budgets::new();
         budgets.begin(5_000_000);
         for budget in
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn time_and_work_fill_and_never_above_the_burst() {
+    fn time_and_work_refill_budgets_up_to_the_burst() {
         let mut budgets = Budgets::new();
         budgets.begin(1000);
         spend_all(&mut budgets, Budget::Resets, 1000);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_no_budget_that_can_be_spent() {
+    fn the_block_length_is_not_a_spendable_budget() {
         assert_eq!(Budgets::new().spend(Budget::Block, 0), Err(Budget::Block));
     }
 }

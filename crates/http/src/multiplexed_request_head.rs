@@ -429,7 +429,7 @@ mod tests {
     use crate::field::FieldPlace;
 
     #[test]
-    fn what_refused_fields_tell_of_their_path_and_their_host() {
+    fn refused_fields_hint_at_their_path_and_host() {
         type Case<'c> = (&'c [(&'c str, &'c str)], Option<&'c str>, Option<&'c str>);
         let cases: [Case<'_>; 8] = [
             (&[(":path", "/a?b"), (":authority", "h")], Some("/a"), Some("h")),
@@ -458,7 +458,7 @@ mod tests {
 
     /// The fast search finds the same as a plain one, for every byte at every position.
     #[test]
-    fn letters_are_seen_eight_in_a_step() {
+    fn upper_case_letters_are_found_in_eight_byte_steps() {
         for length in 0..20 {
             for place in 0..length {
                 for byte in 0..=255 {

@@ -288,7 +288,7 @@ mod tests {
 
     /// The status of a request that has timed out says that no server could be reached.
     #[test]
-    fn only_a_request_that_none_has_seen_is_too_late() {
+    fn only_an_unsent_request_is_too_late() {
         let mut attempts = attempts(3, 3);
         assert_eq!(attempts.time_left_ms(TIMEOUT_MS), Err(NextAttempt::TooLate));
         attempts.was_sent = true;

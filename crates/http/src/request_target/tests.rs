@@ -74,7 +74,7 @@ fn absolute_form() {
 }
 
 #[test]
-fn no_form_at_all() {
+fn malformed_targets_are_refused() {
     for raw in [
         "",
         "a",
@@ -140,7 +140,7 @@ fn decode(path: &str) -> Result<String, PathError> {
 }
 
 #[test]
-fn plain_paths_come_back_untouched() {
+fn plain_paths_are_returned_unchanged() {
     for path in ["/", "/a", "/a/b.html", "/a.", "/a..b", "/a./b", "//", "/a//b/", "/[x]:@"] {
         let mut scratch = vec![0; 3];
         let decoded = decode_path(path.as_bytes(), &mut scratch).unwrap();
