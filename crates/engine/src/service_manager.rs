@@ -88,7 +88,7 @@ mod tests {
 
     /// Tests run on threads of their own.
     #[test]
-    fn beside_other_threads_variables_are_read_and_stay() {
+    fn with_other_threads_variables_are_read_and_kept() {
         let values = take_variables(["PATH", "PINION_TESTS_HAVE_NO_SUCH_VARIABLE"]);
         assert_eq!(values, [env::var_os("PATH"), None]);
         assert!(values[0].is_some());

@@ -121,7 +121,7 @@ fn before_others(io: Io, protocol: Protocol, word: fn(u8) -> Vec<u8>) -> usize {
 }
 
 #[test]
-fn streams_leave_a_turn_to_others() {
+fn streams_do_not_monopolise_a_pass() {
     for io in [Io::Epoll, Io::Uring] {
         let bytes = before_others(io, Protocol::ByteStream, |letter| vec![letter]);
         assert!(bytes <= FLOODS * CONTENT_TURN_BYTES, "{bytes} bytes over {io:?}");
@@ -130,7 +130,7 @@ fn streams_leave_a_turn_to_others() {
 
 /// Small requests cost many times as much as the same number of bytes of content.
 #[test]
-fn small_requests_leave_a_turn_to_others() {
+fn small_requests_do_not_monopolise_a_pass() {
     let word = |letter: u8| {
         let [name, end] = ["GET /", " HTTP/1.1\r\nHost: x\r\n\r\n"].map(str::as_bytes);
         [name, &[letter], end].concat()

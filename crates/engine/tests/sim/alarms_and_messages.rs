@@ -177,7 +177,7 @@ fn messages_reach_the_application<const READINESS: bool>() {
 }
 
 #[test]
-fn an_application_hears_messages_that_belong_to_no_exchange() {
+fn an_application_gets_messages_without_an_exchange() {
     messages_reach_the_application::<true>();
     messages_reach_the_application::<false>();
 }

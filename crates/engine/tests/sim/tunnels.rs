@@ -319,7 +319,7 @@ fn stays_silent<const READINESS: bool>(speaks: Speaks) {
 }
 
 #[test]
-fn a_silent_tunnel_lasts_as_long_as_the_application_wants() {
+fn a_silent_tunnel_lasts_for_the_timeout_of_the_application() {
     for speaks in [Speaks::Http2, Speaks::Http3] {
         stays_silent::<true>(speaks);
         stays_silent::<false>(speaks);
@@ -349,7 +349,7 @@ fn is_not_in_the_way<const READINESS: bool>(speaks: Speaks) {
 }
 
 #[test]
-fn a_tunnel_whose_client_takes_nothing_is_in_nobodys_way() {
+fn a_tunnel_with_a_stalled_client_does_not_block_others() {
     for speaks in [Speaks::Http2, Speaks::Http3] {
         is_not_in_the_way::<true>(speaks);
         is_not_in_the_way::<false>(speaks);

@@ -13,7 +13,7 @@ fn told(poller: &mut Epoll) -> Vec<Completion<OwnedFd>> {
 }
 
 #[test]
-fn a_socket_that_cannot_be_watched_any_more_has_failed() {
+fn a_socket_that_cannot_be_watched_has_failed() {
     let mut poller = Epoll::new(Vec::new()).expect("epoll");
     let peers: Vec<_> = (0..2)
         .map(|slot| {

@@ -63,7 +63,7 @@ fn post(kind: Kind, id: u64, size: u64, bytes: usize) -> Request {
 /// The end of content of unknown length needs no want: it is reported after the last wanted byte,
 /// with or without trailers.
 #[test]
-fn the_end_of_content_needs_no_want() {
+fn the_end_of_content_is_reported_without_being_requested() {
     for bytes in [0, 1, 900, 9000] {
         told(20, &Faults::default(), || {
             let content = pattern(1, bytes);
@@ -96,7 +96,7 @@ fn a_mebibyte_arrives_at_a_kibibyte_a_second() {
 
 /// A datagram that could not be sent is dropped together with its connection.
 #[test]
-fn a_datagram_without_room_goes_with_its_connection() {
+fn an_unsent_datagram_is_dropped_with_its_connection() {
     let faults = Faults { full: 1000, ..Faults::default() };
     for readiness in [true, false] {
         let mut scenario = Scenario::story(readiness, faults.clone(), Vec::new());
@@ -121,7 +121,7 @@ fn a_path_that_loses_datagrams_and_changes_costs_time_only() {
 /// The window of a connection never closes: an upload that is read may last long while other
 /// uploads are not read, and gets no deadline because of them.
 #[test]
-fn content_that_is_read_is_not_late_beside_content_that_nobody_reads() {
+fn unread_content_sets_no_deadline_for_other_uploads() {
     const UNREAD: u64 = 40;
     const READ_AFTER_MS: u64 = 2 * BODY_TIMEOUT_MS;
     told(3, &Faults::default(), || {
@@ -157,12 +157,12 @@ const CLOSING_MS: u64 = IDLE_TIMEOUT_MS + 10_000;
 
 /// The client is asked to stop sending after half a minute.
 #[test]
-fn a_client_that_announces_content_and_stops_is_waited_for_no_longer_than_others() {
+fn a_client_that_stops_sending_announced_content_times_out() {
     answered_early(NEVER_MS, LINGER_CONTENT_MS + CLOSING_MS);
 }
 
 /// The client is asked to stop sending after five minutes, as over HTTP/1.
 #[test]
-fn content_behind_a_response_is_dropped_for_five_minutes_however_it_drips() {
+fn content_after_a_response_is_dropped_for_at_most_five_minutes() {
     answered_early(LINGER_CONTENT_MS - 1000, LINGER_MAX_MS + CLOSING_MS);
 }
