@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn help_is_asked_for_and_names_every_flag() {
+    fn the_help_of_each_verb_names_every_flag() {
         for verb in verbs::ALL {
             match read(&format!("pinion {} --help", verb.name)) {
                 Ok(ParsedCommand::Help(page)) => {

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_spelling_says_how_to_write_it() {
+    fn malformed_addresses_get_advice() {
         for (text, hint) in [
             ("", "port is missing"),
             (":", "port is missing"),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_read_back_as_the_same_address() {
+    fn displayed_addresses_round_trip() {
         for text in ["8080", "1.2.3.4:5", "[::1]:80", "localhost:80", "unix:/a", "fd:web"] {
             let address = Address::parse(text).expect(text);
             assert_eq!(Address::parse(&address.to_string()), Ok(address));

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_that_cannot_be_opened_says_what_to_do() {
+    fn errors_of_opening_a_log_contain_advice() {
         for (number, expected) in [
             (libc::EACCES, "Permission denied; let the user that runs Pinion write the file and"),
             (libc::ENOENT, "No such file or directory; create its folder, or name another file"),

@@ -282,7 +282,7 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn a_disk_that_takes_nothing_loses_lines_and_nothing_else() {
+    fn a_full_disk_only_loses_lines() {
         assert!(File::open("/dev/full").is_ok(), "the test needs /dev/full");
         let mut output = OpenLog::file(PathBuf::from("/dev/full")).expect("it opens");
         assert!(output.write_lines(b"line\n").is_err());
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_ended_leaves_no_ring_behind() {
+    fn the_ring_of_an_ended_worker_is_removed() {
         let shared = Arc::new(LogShared::default());
         let mut writer = Writer::new(Arc::clone(&shared));
         let ring = Arc::new(Ring::new());

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn each_foreign_file_is_named_with_what_to_do() {
+    fn each_wrong_kind_of_file_is_named_with_advice() {
         let pair = pair();
         let (cert, key) = (pair.cert.der().to_vec(), pair.signing_key.serialize_der());
         let pem = |label: &str| format!("-----BEGIN {label}-----\nAA==\n-----END {label}-----\n");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_not_guessed() {
+    fn unrecognised_files_are_not_guessed() {
         for content in [&b"text"[..], &[0x30], &[0x30, 0x82], &[0x30, 0xff, 1], &[0x30, 2, 5, 0]] {
             let said = what_it_is(Path::new("a"), content, Role::Certificate);
             assert_eq!(said, None, "{content:?}");

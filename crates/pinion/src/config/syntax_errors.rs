@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_of_a_list_is_looked_at() {
+    fn each_value_of_a_list_is_checked() {
         says(
             "hosts = [a.test, b.test]\n",
             &[
@@ -464,7 +464,7 @@ mod tests {
 
     /// Each line of another server has one error, and a file of blocks has one for all of it.
     #[test]
-    fn lines_of_other_servers_say_what_to_write_here() {
+    fn lines_in_the_syntax_of_other_servers_get_advice() {
         for text in [
             "server {\n  listen 80;\n  root /x;\n}\n",
             "example.org {\n  root * /x\n}\n",
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_and_keys_say_how_they_are_written() {
+    fn malformed_headers_and_keys_get_advice() {
         for (text, expected) in [
             ("[[site]\n", "1:8: the header of a table is not closed; write [[site]]"),
             ("[server\n", "1:8: the header of a table is not closed; write [server]"),

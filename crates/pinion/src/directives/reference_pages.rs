@@ -100,12 +100,12 @@ fn key(page: &mut String, row: &Directive, key: &str) -> std::fmt::Result {
 }
 
 #[test]
-fn the_reference_of_flags_is_what_the_table_says() {
+fn the_flags_reference_matches_the_table() {
     is_kept("flags.md", &flags());
 }
 
 #[test]
-fn the_reference_of_the_configuration_is_what_the_table_says() {
+fn the_configuration_reference_matches_the_table() {
     is_kept("configuration.md", &configuration());
 }
 

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_cannot_become_a_request() {
+    fn text_cannot_become_a_roff_request() {
         let mut page = ManualPage::new("a-b", 1, "x \\ y");
         page.paragraph(".so /etc/passwd");
         page.item("`--flag` _N_", "'tis `a-b` and a_b.");

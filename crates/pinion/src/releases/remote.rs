@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_gives_back_what_was_quoted() {
+    fn quoted_words_round_trip_through_a_shell() {
         let words = ["plain", "", "a b", "it's", "$(x) `y` \"z\" \\ \n ; & | > *", "''", "-n"];
         for word in words {
             let script = format!("printf %s {}", quoted(word));

@@ -251,7 +251,7 @@ mod tests {
     use pinion_engine::quic::congestion::CongestionControl;
 
     #[test]
-    fn what_needs_a_start_is_named_by_its_key() {
+    fn settings_that_need_a_restart_are_named_by_their_keys() {
         let low = |texts: &[(&'static str, &str)]| {
             let mut low = Low::new(Verb::Serve);
             texts.iter().for_each(|(name, value)| low.set(name, vec![value.into()]));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_to_another_listener_is_named() {
+    fn changed_listener_settings_are_named() {
         let tls = |port, client_ca: Option<&str>, protocols| Listen {
             address: Address::Any { port },
             kind: ListenKind::Tls,

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_listens_on_what_it_stands_for() {
+    fn a_host_name_listens_on_its_addresses() {
         let bound = bound("localhost:0").expect("bound");
         assert!(bound.iter().all(|bound| bound.url.starts_with("http://")));
         let urls = quic("localhost:0").expect("bound");
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_bound_says_why() {
+    fn bind_errors_have_a_reason() {
         assert!(refusal("192.0.2.1:0").contains("this machine has no such address"));
         assert!(refusal("unix:/no/such/folder/x.sock").contains("does not exist"));
         assert!(refusal("no-such-host.invalid:80").contains("no such host"));
@@ -426,7 +426,7 @@ mod tests {
 
     /// Each kind of error says where the address is written: its flag, or its position in a file.
     #[test]
-    fn what_cannot_be_bound_says_where_to_change_it() {
+    fn bind_errors_name_the_flag_or_the_position() {
         let position = Some("a.toml:5:11".to_owned());
         for text in ["127.0.0.1:80", "unix:/a.sock"] {
             let of_flag = http(text);

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_stays_below_its_bound() {
+    fn pending_records_stay_below_their_memory_limit() {
         with_log("bound", |logger| {
             let mut pending = Pending::default();
             // Each of many clients that do not read has one response: 304 bytes for its record, 48
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_free_lists_keep_does_not_stand_in_the_way() {
+    fn memory_of_free_lists_is_available_to_others() {
         with_log("kept", |logger| {
             let mut pending = Pending::default();
             // 100 clients with 4 KiB each: all of it is kept for them.

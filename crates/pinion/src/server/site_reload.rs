@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_of_the_configuration_says_how_many_sites_failed() {
+    fn a_configuration_reload_reports_the_number_of_failed_sites() {
         let round = ReloadRound::new("reloaded a.toml: 3 sites".to_owned(), Reports::default());
         let rounds = vec![Arc::clone(&round)];
         let wish = Pending { is_reported: true, rounds, ..Pending::default() };

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_on_every_address_is_remarked() {
+    fn a_listener_on_every_address_is_noted() {
         for (url, is_remarked) in [
             ("http://[::]:8080/", true),
             ("https://0.0.0.0:443/", true),
@@ -270,7 +270,7 @@ mod tests {
 
     /// A request for another host gets 421.
     #[test]
-    fn a_local_url_has_a_host_that_a_site_answers_for() {
+    fn a_local_url_has_a_host_of_a_site() {
         let (every, loopback) = ("http://[::]:8080/", "http://127.0.0.1:8080/");
         for (url, names, expected) in [
             (every, &["a.test", "b.test"][..], Some("http://a.test:8080/")),

@@ -38,7 +38,7 @@ fn lines(run: &Run) -> Vec<&str> {
 }
 
 #[test]
-fn a_list_for_people() {
+fn the_text_lists_changes_and_a_summary() {
     let folder = releases();
     let run = run(&folder, "diff a.pinion b.pinion");
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
@@ -57,7 +57,7 @@ fn a_list_for_people() {
 }
 
 #[test]
-fn a_document_for_programs() {
+fn the_json_has_changes_and_a_summary() {
     let folder = releases();
     let document = run(&folder, "diff a.pinion b.pinion --json").json();
     assert_eq!(
@@ -111,7 +111,7 @@ fn fields_and_codings_are_named() {
 }
 
 #[test]
-fn the_exit_status_is_asked_for() {
+fn the_exit_code_flag_reports_differences() {
     let folder = releases();
     assert_eq!(run(&folder, "diff a.pinion b.pinion --exit-code").code, 1);
     assert_eq!(run(&folder, "diff a.pinion b.pinion --exit-code --json").code, 1);
@@ -122,7 +122,7 @@ fn the_exit_status_is_asked_for() {
 }
 
 #[test]
-fn what_is_damaged_is_named_with_its_file() {
+fn damage_is_reported_with_its_file() {
     let folder = releases();
     let figures = run(&folder, "inspect b.pinion --json").json();
     let mut sections = figures["sections"].as_array().expect("a list").iter();
@@ -153,7 +153,7 @@ fn statuses_and_rules() -> Folder {
 }
 
 #[test]
-fn statuses_and_rules_are_shown_to_people() {
+fn statuses_and_rules_are_in_the_text() {
     let folder = statuses_and_rules();
     let diff = run(&folder, "diff a.pinion b.pinion");
     assert_eq!((diff.code, diff.stderr.as_str()), (0, ""));

@@ -85,7 +85,7 @@ fn every_key_of_a_mount_is_taken() {
 }
 
 #[test]
-fn contradictions_are_found_where_they_stand() {
+fn contradictions_are_reported_at_their_position() {
     for (lines, message, line, column) in [
         ("proxy = [\"http://a\", \"http://a:80\"]", "proxy: the server is given twice", 3, 22),
         ("proxy = \"http://a\"\ntls-name = \"a\"", "tls-name: has no effect without", 4, 12),

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_without_a_known_place_is_shown_as_it_is() {
+    fn a_message_without_a_known_position_is_shown_unchanged() {
         for message in ["nothing to see", "other.lua:3: bad", "main.lua:9: bad"] {
             let error = SourceError::new(message, read);
             assert_eq!((&*error.message, error.position), (message, None));
@@ -231,7 +231,7 @@ mod tests {
     proptest! {
         /// Whatever a message and a source contain, the page has the same elements.
         #[test]
-        fn everything_is_text(message in "(?s).{0,60}", source in "(?s).{0,60}") {
+        fn hostile_text_adds_no_elements_to_the_page(message in "(?s).{0,60}", source in "(?s).{0,60}") {
             let open = |text: &str| text.matches('<').count();
             let message = message.replace(['\n', ':'], "");
             let error = SourceError::new(&format!("a:1:1: {message}"), |_| Some(source.clone()));

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_a_mount_and_a_script_and_a_cause() {
+    fn a_failure_kind_is_a_mount_a_script_and_a_cause() {
         let one = kind("/cgi", "/srv/a1", "no output for 60 s");
         assert_eq!(one, kind("/cgi", "/srv/a1", "no output for 7 s"));
         for other in [

@@ -127,7 +127,7 @@ mod any_spelling {
 
     proptest! {
         #[test]
-        fn the_archive_does_not_respond_for_a_mount(
+        fn the_archive_does_not_respond_to_paths_of_a_mount(
             segments in prop::collection::vec((segment(), between()), 1..4),
             mounted in prop::collection::vec(1_usize..4, 1..3),
             front in prop_oneof![4 => Just(""), 1 => Just("/."), 1 => Just("/x/..")],

@@ -340,7 +340,7 @@ mod tests {
 
     /// The sites are built between these two steps.
     #[test]
-    fn what_changes_after_it_was_read_and_before_the_thread_starts_is_taken_up() {
+    fn files_changed_before_the_thread_starts_are_reloaded() {
         let id = std::process::id();
         let folder = std::env::temp_dir().join(format!("pinion-keeper-{id}"));
         fs::create_dir_all(&folder).expect("a folder");

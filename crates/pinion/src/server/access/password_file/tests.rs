@@ -78,7 +78,7 @@ fn a_hash_of_another_kind_is_refused_with_its_line_and_not_shown() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_found_at_once() {
+fn all_errors_are_found_at_once() {
     let long = "x".repeat(LINE_MAX_BYTES + 1);
     let text = format!("ann\n:{ARGON2ID}\nb:{ARGON2ID}\nb:{ARGON2ID}\na\tb:{ARGON2ID}\n{long}\n");
     let faults = parsed(&text).expect_err("faults");

@@ -61,7 +61,7 @@ key = "a.key"
 }
 
 #[test]
-fn folders_of_modules_are_no_working_directory() {
+fn pythonpath_is_not_the_working_directory() {
     let (got, converted) = ini(&["pythonpath = /srv/proj", "module = shop:app", "http = :80"]);
     let mount = &got["site"][0]["mount"][0];
     assert_eq!(mount.get("python-folder"), None, "{}", converted.text);
@@ -132,7 +132,7 @@ fn placeholders_are_named_one_by_one() {
 }
 
 #[test]
-fn common_options_say_what_replaces_them() {
+fn common_options_name_their_replacement() {
     let lines = [
         "module = a",
         "http = :80",

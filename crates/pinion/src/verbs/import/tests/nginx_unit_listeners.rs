@@ -69,7 +69,7 @@ fn the_listener_that_leads_to_routes_comes_first() {
 }
 
 #[test]
-fn references_to_nothing_are_named() {
+fn dangling_references_are_named() {
     for (pass, place) in [
         ("routes/nope", "/listeners/*:80/pass: there are no routes of the name routes/nope"),
         ("applications/nope", "/listeners/*:80/pass: applications/nope leads to nothing"),
