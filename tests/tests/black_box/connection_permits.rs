@@ -174,7 +174,7 @@ fn clients_that_hold_all_permits_together_lose_connections_to_others() {
 /// A connection after its last response is useless for its client: no idle connection is closed
 /// before it, however many idle ones another client has.
 #[test]
-fn connections_behind_their_last_response_are_closed_first() {
+fn connections_after_their_last_response_are_closed_first() {
     const IDLE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
     const LINGERING: usize = 8;
     // With these connections, and as many new ones as there are lingering, permits run short.

@@ -379,7 +379,7 @@ fn a_dynamic_site_has_live_folders_in_its_content() {
 
 /// The response with a compressed live file is complete at its end, over each protocol.
 #[test]
-fn open_files_are_closed_behind_their_responses() {
+fn open_files_are_closed_after_their_responses() {
     let folder = site("live-descriptors");
     write_at(&folder, "media/large.bin", noise(300_000), 0);
     write_at(&folder, "media/a.svg", "<svg/>".repeat(10_000), 0);

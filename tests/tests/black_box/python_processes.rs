@@ -141,7 +141,7 @@ fn a_reload_loads_changed_code_without_a_failed_request() {
 }
 
 #[test]
-fn a_stream_goes_on_while_its_process_is_replaced() {
+fn a_stream_continues_while_its_process_is_replaced() {
     let folder = application("python-streams", "", "python-threads = 2\n");
     folder.write("app/app.py", version(1, &folder));
     let server = start(&folder, Io::BOTH[0]);

@@ -461,7 +461,7 @@ fn programs_are_started_again_while_the_server_drains() {
 }
 
 #[test]
-fn a_killed_spawner_ends_all_programs_and_the_server_goes_on() {
+fn a_killed_spawner_ends_all_programs_and_the_server_continues() {
     let sleep = unique(5);
     let script = format!("setsid sh -c 'setsid sleep {sleep} & exit' & exec sleep {sleep}");
     let folder = configured(&shell("app", &script, ""));

@@ -255,7 +255,7 @@ fn a_named_file_supplies_missing_fields() {
 
 /// A local redirect leads to a script, and that to a file.
 #[test]
-fn the_response_behind_a_local_redirect_may_name_a_file() {
+fn the_response_after_a_local_redirect_may_name_a_file() {
     let folder = scripts("sent-redirect");
     let location = "#!/bin/sh\necho 'Location: /run/accel?/protected/a%20b.txt'; echo\n";
     write_script(&folder, "away", location);

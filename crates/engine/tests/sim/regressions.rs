@@ -236,7 +236,7 @@ fn a_dripping_head_times_out() {
 }
 
 #[test]
-fn lingering_ends_although_the_peer_goes_on() {
+fn lingering_ends_although_the_peer_continues() {
     told_often(3, &Faults::default(), || {
         // A client that reads would see the end of the response, and disconnect.
         let mut plan = plan(&[], 3000, Ending::StopsReading { after_bytes: 0 });
