@@ -29,7 +29,7 @@ pub struct Row {
     /// The section with the rule; of RFC 9114 unless another one is named.
     pub section: &'static str,
     /// The behaviour of the client, in words.
-    pub what: String,
+    pub case: String,
     /// The steps of the behaviour, in order.
     pub writes: Vec<Write>,
     /// The required outcome.
@@ -154,10 +154,10 @@ pub fn play_all(rows: &[Row], play: impl Fn(&Server, &Row) -> Result<Outcome, St
         let server = Start::site(site.path()).in_way(way).start();
         let mut wrong = Vec::new();
         for row in rows {
-            let Row { section, what, outcome, .. } = row;
+            let Row { section, case, outcome, .. } = row;
             let found = play(&server, row);
             if found.as_ref() != Ok(outcome) {
-                wrong.push(format!("{section} {what}: {found:?}, not {outcome:?}"));
+                wrong.push(format!("{section} {case}: {found:?}, not {outcome:?}"));
             }
         }
         assert!(wrong.is_empty(), "over {io:?}:\n{}", wrong.join("\n"));

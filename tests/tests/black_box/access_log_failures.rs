@@ -26,9 +26,9 @@ fn start(io: Io, folder: &Folder, log: &Path) -> Server {
     Start::site(&folder.join("site")).flags(&flags).flags(&["--log-format", "json"]).start()
 }
 
-/// Returns the sum of the numbers in front of `what` in all lines that the server has printed.
-fn told(server: &Server, what: &str) -> usize {
-    let number = |line: String| line.split_once(what)?.1.parse::<usize>().ok();
+/// Returns the sum of the numbers in front of `label` in all lines that the server has printed.
+fn logged_number(server: &Server, label: &str) -> usize {
+    let number = |line: String| line.split_once(label)?.1.parse::<usize>().ok();
     server.lines().into_iter().filter_map(number).sum()
 }
 
@@ -58,12 +58,14 @@ fn lines_that_a_slow_reader_blocks_are_dropped_and_counted() {
             assert!(lines.iter().all(whole), "a line that is not whole");
             lines.len()
         });
-        wait_for("dropped lines", || (told(&server, DROPPED) > 0).then_some(()));
+        wait_for("dropped lines", || (logged_number(&server, DROPPED) > 0).then_some(()));
         server.signal(Signal::TERM);
         assert!(server.wait().success());
         let written = lines.join().expect("lines");
         // Lost lines that were not reported at once are reported at the end.
-        wait_for("the sum", || (written + told(&server, DROPPED) == REQUESTS).then_some(()));
+        wait_for("the sum", || {
+            (written + logged_number(&server, DROPPED) == REQUESTS).then_some(())
+        });
     }
 }
 
@@ -94,7 +96,7 @@ fn a_full_disk_drops_and_counts_lines_until_rotation() {
         let text = fs::read_to_string(&log).expect("the new log");
         assert!(text.lines().last().is_some_and(|line| line.contains("/?rotated")), "{text}");
         let written = text.lines().count() - 1;
-        wait_for("the sum", || (written + told(&server, LOST) == REQUESTS).then_some(()));
+        wait_for("the sum", || (written + logged_number(&server, LOST) == REQUESTS).then_some(()));
     }
 }
 
@@ -161,9 +163,9 @@ fn a_named_pipe_without_a_reader_is_an_error_and_does_not_block() {
         assert!(line().contains("/?one"));
         drop(lines);
         server.signal(Signal::USR1);
-        let told = server.wait_for_line(0, |line| line.contains("cannot reopen"));
+        let logged = server.wait_for_line(0, |line| line.contains("cannot reopen"));
         let expected = format!("access log {shown}, the old file stays: {reason}");
-        assert_eq!(told, format!("pinion: cannot reopen the {expected}"));
+        assert_eq!(logged, format!("pinion: cannot reopen the {expected}"));
         // The next reader gets the lines from that time on.
         let both = File::options().read(true).write(true).open(&pipe).expect("the pipe");
         let mut lines = BufReader::new(both).lines();

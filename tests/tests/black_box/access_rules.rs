@@ -652,8 +652,8 @@ fn curl_logs_in() {
             curl.args(["--silent", "--max-time", "50", "--fail"]).args(flags);
             curl.args(["--write-out", "%{stderr}%{http_code} "]).arg(server.url("/admin/"));
             let output = output(&mut curl);
-            let told = [output.stderr, output.stdout].concat();
-            assert_eq!(String::from_utf8_lossy(&told), text, "{flags:?}");
+            let printed = [output.stderr, output.stdout].concat();
+            assert_eq!(String::from_utf8_lossy(&printed), text, "{flags:?}");
         }
     });
 }
@@ -671,18 +671,18 @@ fn check_finds_wrong_rules_and_why_explains_valid_ones() {
         assert_eq!(output.code, Some(0), "{output:?}");
         serde_json::from_str::<Value>(&output.stdout).expect("JSON")
     };
-    let told = why("/ADMIN/list.txt", &[]);
-    assert_eq!(told["status"], 401, "{told}");
-    let steps = told["steps"].as_array().expect("steps");
+    let report = why("/ADMIN/list.txt", &[]);
+    assert_eq!(report["status"], 401, "{report}");
+    let steps = report["steps"].as_array().expect("steps");
     let last = steps.last().expect("a step");
     assert_eq!(last["name"], "access");
     let reason = last["reason"].as_str().expect("a reason");
     assert!(reason.contains("/admin") && reason.contains("users"), "{reason}");
-    assert!(steps.iter().any(|step| step.to_string().contains("10/s of one client")), "{told}");
-    let told = why("/about", &[]);
-    assert_eq!(told["status"], 200, "{told}");
-    let told = why("/way/list.txt", &[]);
-    assert_eq!(told["status"], 401, "the file of a rewrite: {told}");
+    assert!(steps.iter().any(|step| step.to_string().contains("10/s of one client")), "{report}");
+    let report = why("/about", &[]);
+    assert_eq!(report["status"], 200, "{report}");
+    let report = why("/way/list.txt", &[]);
+    assert_eq!(report["status"], 401, "the file of a rewrite: {report}");
     folder.write("users", "ann:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n");
     folder.write("site/.well-known/x", "x");
     let checked = run(&["check", file]);

@@ -35,7 +35,7 @@ impl Served {
 
     /// Checks the field in every kind of response over a protocol.
     #[track_caller]
-    fn tells(&self, protocol: Protocol, value: Option<&str>) {
+    fn expect_alt_svc(&self, protocol: Protocol, value: Option<&str>) {
         let address = self.server.address_over(protocol);
         for (response, status) in responses(address, protocol, &self.authority) {
             assert_eq!(response.status, status, "{protocol:?}: {response}");
@@ -75,10 +75,10 @@ fn every_response_over_tls_announces_http3() {
     for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let found = served.found();
-        OVER_TLS.into_iter().for_each(|protocol| served.tells(protocol, Some(&found)));
+        OVER_TLS.into_iter().for_each(|protocol| served.expect_alt_svc(protocol, Some(&found)));
         // Clients over QUIC know the address already, and an unencrypted field could come from an
         // attacker.
-        NOT_OVER_TLS.into_iter().for_each(|protocol| served.tells(protocol, None));
+        NOT_OVER_TLS.into_iter().for_each(|protocol| served.expect_alt_svc(protocol, None));
         served.server.stop();
     }
 }
@@ -88,11 +88,12 @@ fn every_response_over_tls_announces_http3() {
 fn the_alt_svc_flag_replaces_the_default_value() {
     const ELSEWHERE: &str = "h3=\"quic.example.org:443\"; ma=60";
     for io in Io::BOTH {
-        for (value, told) in [(ELSEWHERE, Some(ELSEWHERE)), ("clear", Some("clear")), ("off", None)]
+        for (value, expected) in
+            [(ELSEWHERE, Some(ELSEWHERE)), ("clear", Some("clear")), ("off", None)]
         {
             let served = Served::start(io, &["--alt-svc", value]);
-            OVER_TLS.into_iter().for_each(|protocol| served.tells(protocol, told));
-            served.tells(Protocol::Http1, None);
+            OVER_TLS.into_iter().for_each(|protocol| served.expect_alt_svc(protocol, expected));
+            served.expect_alt_svc(Protocol::Http1, None);
             served.server.stop();
         }
     }
@@ -152,10 +153,10 @@ fn a_listener_without_h3_does_not_announce_http3() {
     let services = over_quic.iter().map(|port| format!("h3=\":{port}\"; ma=86400"));
     let both = services.collect::<Vec<_>>().join(", ");
     assert_eq!((over_tls.len(), over_quic.len()), (2, 2));
-    for (address, told) in over_tls.into_iter().zip([None, Some(both.as_str())]) {
+    for (address, expected) in over_tls.into_iter().zip([None, Some(both.as_str())]) {
         for protocol in OVER_TLS {
             for (response, _) in responses(address, protocol, &authority) {
-                assert_eq!(response.field("Alt-Svc"), told, "{protocol:?}: {response}");
+                assert_eq!(response.field("Alt-Svc"), expected, "{protocol:?}: {response}");
             }
         }
     }

@@ -142,8 +142,8 @@ fn a_server_that_is_down_loses_no_request() {
         }
         let lines = server.last_words();
         let out = format!("{} is not used for 3600 s: 2 requests have failed", dead.url());
-        let told = lines.iter().filter(|line| line.contains(&out)).count();
-        assert_eq!(told, 1, "{lines:#?}");
+        let logged_count = lines.iter().filter(|line| line.contains(&out)).count();
+        assert_eq!(logged_count, 1, "{lines:#?}");
     }
 }
 
@@ -203,8 +203,8 @@ fn the_search_for_a_server_has_a_time_limit() {
             assert_eq!(server.exchange(&request).status, 504);
         }
         let lines = server.last_words();
-        let told = "no server could be reached within 1 s (retry-timeout), 1 tried; http://";
-        assert!(lines.iter().any(|line| line.contains(told)), "{lines:#?}");
+        let reason = "no server could be reached within 1 s (retry-timeout), 1 tried; http://";
+        assert!(lines.iter().any(|line| line.contains(reason)), "{lines:#?}");
     }
 }
 
@@ -398,8 +398,8 @@ fn health_checks_take_a_server_out_and_bring_it_back() {
             assert_eq!(responder(&server, &Request::get("/x")), "a");
         }
         let lines = server.last_words();
-        for told in [&down, &up] {
-            assert_eq!(lines.iter().filter(|line| line.contains(told)).count(), 1, "{lines:#?}");
+        for message in [&down, &up] {
+            assert_eq!(lines.iter().filter(|line| line.contains(message)).count(), 1, "{lines:#?}");
         }
         // One worker makes the checks for all.
         let head =
@@ -470,7 +470,7 @@ fn status_shows_the_servers() {
         env.arg(format!("XDG_RUNTIME_DIR={}", folder.path().display()));
         run_under(env, arguments).stdout
     };
-    let told: Value = serde_json::from_str(&ask(&["status", "--json"])).expect("a document");
+    let report: Value = serde_json::from_str(&ask(&["status", "--json"])).expect("a document");
     let upstream = |mount: &str, url: String, state: &str| -> Value {
         json!({ "mount": mount, "url": url, "state": state, "requests": 0 })
     };
@@ -479,7 +479,7 @@ fn status_shows_the_servers() {
         upstream("/api", alive.url(), "up"),
         upstream("/", sick.url(), "down"),
     ]);
-    assert_eq!(told["servers"][0]["sites"][0]["upstreams"], expected, "{told}");
+    assert_eq!(report["servers"][0]["sites"][0]["upstreams"], expected, "{report}");
     let text = ask(&["status"]);
     for line in [
         format!("{} at /api, left out: requests have failed", dead.url()),

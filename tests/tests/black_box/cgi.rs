@@ -616,7 +616,7 @@ fn keys_without_effect_are_errors() {
     ] {
         folder.write("p.toml", format!("[[site]]\npath = \"public\"\n{lines}"));
         let refused = run(&["check", folder.join("p.toml").to_str().expect("text")]);
-        let told = format!("{}{}", refused.stdout, refused.stderr);
-        assert!(refused.code != Some(0) && told.contains(expected), "{expected}: {told}");
+        let output = format!("{}{}", refused.stdout, refused.stderr);
+        assert!(refused.code != Some(0) && output.contains(expected), "{expected}: {output}");
     }
 }

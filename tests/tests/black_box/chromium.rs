@@ -22,10 +22,10 @@ fn listed() -> Vec<(String, String)> {
     let folder = Folder::new("listed");
     let archive = folder.join("site.pinion");
     build(&example(), &archive, &[]);
-    let told = run(&["ls".as_ref(), "--json".as_ref(), archive.as_os_str()]).stdout;
-    let told: Value = serde_json::from_str(&told).expect("one JSON document");
+    let output = run(&["ls".as_ref(), "--json".as_ref(), archive.as_os_str()]).stdout;
+    let output: Value = serde_json::from_str(&output).expect("one JSON document");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let entries = told["entries"].as_array().expect("entries").iter();
+    let entries = output["entries"].as_array().expect("entries").iter();
     let entries = entries.map(|entry| (text(&entry["path"]), text(&entry["media_type"])));
     entries.filter(|(path, _)| path.starts_with('/')).collect()
 }
@@ -42,11 +42,11 @@ fn every_page_of_the_example_site_loads_without_a_complaint() {
 
 #[test]
 fn every_page_of_the_example_site_loads_over_http2_and_http3() {
-    for (protocol, told) in [(Protocol::Http2, "h2"), (Protocol::Http3, "h3")] {
+    for (protocol, name) in [(Protocol::Http2, "h2"), (Protocol::Http3, "h3")] {
         for io in Io::BOTH {
             let way = Way { protocol, io, form: Form::Folder };
             let server = Start::site(&example()).in_way(way).start();
-            loads(&mut Browser::trusting(&server), &server, told);
+            loads(&mut Browser::trusting(&server), &server, name);
             server.stop();
         }
     }

@@ -77,7 +77,7 @@ fn slow_clients_on_all_connections_stay_below_the_reported_memory_bound() {
             let flags = ["--max-connections", "400", "--memory-budget", budget, "--workers", "2"];
             let flags = [&flags[..], &["--access-log", log.to_str().expect("a path")]].concat();
             let server = start_in(way, &folder, &flags).start();
-            let bound_bytes = server.told_bound_bytes();
+            let bound_bytes = server.reported_bound_bytes();
             // One slot stays free for another client.
             let slow: Vec<Connection> = (1..CONNECTIONS)
                 .map(|number| {

@@ -275,8 +275,8 @@ fn scripts_are_run_and_checked_without_executable_memory() {
         let [python, rest @ ..] = denial.words();
         let mut command = program(python, "python3");
         command.args(rest).arg(pinion_tests::binary::pinion()).arg("run");
-        let told = stdout(command.arg(&script));
-        assert_eq!(told, b"5000050000\n", "{denial:?}");
+        let output = stdout(command.arg(&script));
+        assert_eq!(output, b"5000050000\n", "{denial:?}");
     }
 }
 

@@ -67,14 +67,14 @@ fn run<S: AsRef<OsStr>>(server: &Server, arguments: &[S]) -> (Option<i32>, Vec<G
     curl.args(["--silent", "--no-progress-meter", "--globoff", "--max-time", "50"]);
     let output =
         output(curl.args(["--write-out", "%{stderr}%{json}\n%{header_json}"]).args(arguments));
-    let told = serde_json::Deserializer::from_slice(&output.stderr).into_iter::<Value>();
-    let told: Vec<Value> = told
+    let values = serde_json::Deserializer::from_slice(&output.stderr).into_iter::<Value>();
+    let values: Vec<Value> = values
         .map(|value| {
             value.unwrap_or_else(|error| panic!("{error}: {}", output.stderr.escape_ascii()))
         })
         .collect();
     let pair = |pair: &[Value]| Got { report: pair[0].clone(), fields: pair[1].clone() };
-    (output.status.code(), told.chunks_exact(2).map(pair).collect(), output.stdout)
+    (output.status.code(), values.chunks_exact(2).map(pair).collect(), output.stdout)
 }
 
 /// Returns one response and its content, from a run that succeeds.

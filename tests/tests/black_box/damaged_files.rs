@@ -154,7 +154,7 @@ fn many_failed_responses_are_logged_in_a_few_lines() {
     for _ in 0..REQUESTS {
         assert_eq!(connection.exchange(&Request::get("/")).status, 500);
     }
-    let told = server.lines().iter().filter(|line| line.contains("500 for")).count();
-    assert!((1..REQUESTS / 10).contains(&told), "{told} lines");
+    let logged_count = server.lines().iter().filter(|line| line.contains("500 for")).count();
+    assert!((1..REQUESTS / 10).contains(&logged_count), "{logged_count} lines");
     server.stop();
 }

@@ -60,11 +60,11 @@ fn unpacked(package: &Path) -> Folder {
 #[test]
 fn the_digests_are_those_of_the_packages() {
     let mut check = program("sha256sum", "coreutils");
-    let told = stdout(check.args(["--check", "--strict", "SHA256SUMS"]).current_dir(dist()));
-    let told = String::from_utf8(told).expect("text");
+    let output = stdout(check.args(["--check", "--strict", "SHA256SUMS"]).current_dir(dist()));
+    let output = String::from_utf8(output).expect("text");
     for (package, _) in packages() {
         let name = package.file_name().expect("a name").to_string_lossy().into_owned();
-        assert!(told.contains(&format!("{name}: OK\n")), "{told}");
+        assert!(output.contains(&format!("{name}: OK\n")), "{output}");
     }
 }
 

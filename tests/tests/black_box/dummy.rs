@@ -25,16 +25,17 @@ fn response(server: &Server) -> (Vec<(String, String)>, Vec<u8>) {
     if !server.protocol().is_known_to_curl() {
         return response_over_quic(server);
     }
-    let told = stdout(server.curl().args(["--silent", "--include"]).arg(server.url("/any/thing")));
-    let end = told.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
-    let head = std::str::from_utf8(&told[..end]).expect("text");
+    let output =
+        stdout(server.curl().args(["--silent", "--include"]).arg(server.url("/any/thing")));
+    let end = output.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
+    let head = std::str::from_utf8(&output[..end]).expect("text");
     let (status, fields) = head.split_once("\r\n").expect("fields");
     assert_eq!(status.split(' ').nth(1), Some("200"), "{head}");
     let field = |line: &str| {
         let (name, value) = line.split_once(": ").expect("a field");
         (name.to_ascii_lowercase(), value.to_owned())
     };
-    (fields.split("\r\n").map(field).collect(), told[end + 4..].to_vec())
+    (fields.split("\r\n").map(field).collect(), output[end + 4..].to_vec())
 }
 
 /// Returns a HEADERS frame of a request that has one more field.

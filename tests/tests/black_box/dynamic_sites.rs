@@ -154,13 +154,13 @@ fn rules_for_fields_apply_to_every_response_of_a_script_for_their_path() {
             (Request::get("/api/none"), 404),
         ] {
             let response = server.exchange(&request);
-            let what = request.head_bytes().escape_ascii().to_string();
-            assert_eq!(response.status, status, "{what}: {response}");
+            let head = request.head_bytes().escape_ascii().to_string();
+            assert_eq!(response.status, status, "{head}: {response}");
             let origin = response.field("Access-Control-Allow-Origin");
-            assert_eq!(origin, Some("*"), "{what}: {response}");
+            assert_eq!(origin, Some("*"), "{head}: {response}");
             // Only the script knows how long a response may be cached.
             let kept = response.field("Cache-Control");
-            assert_ne!(kept, Some("max-age=60"), "{what}: {response}");
+            assert_ne!(kept, Some("max-age=60"), "{head}: {response}");
         }
         let own = server.get("/api/own");
         assert_eq!(own.field("Access-Control-Allow-Origin"), Some("https://a.example"), "{own}");
@@ -338,9 +338,9 @@ fn valid_changes_are_loaded_and_invalid_ones_are_not() {
     let server = Start::site(site.path()).flags(&["--watch", "--codings", "gzip:1"]).start();
     assert_eq!(server.get("/hello").body, b"hello");
     let said = |text: &str| {
-        let what = format!("/hello says {text:?} within {PATIENCE:?}");
+        let condition = format!("/hello says {text:?} within {PATIENCE:?}");
         let is_match = || (server.get("/hello").body == text.as_bytes()).then_some(());
-        wait_for(&what, is_match);
+        wait_for(&condition, is_match);
     };
     site.write("main.lua", MAIN.replace("return \"hello\"", "return \"two\""));
     said("two");
@@ -467,24 +467,24 @@ fn copies_of_pages_and_scripts_are_never_sent() {
     site.write("up.DYN.html", "up");
     site.write("DELETE.z.dyn.html", "gone");
     site.write("static/a.html", "plain");
-    let told = Start::site(site.path()).start();
+    let server = Start::site(site.path()).start();
     for name in copies {
         let short = name.replace(".dyn", "").replace(".PRIV", "").replace(".html", "");
         let long = name.replace(".dyn", "").replace(".DYN", "");
         for path in [name.to_owned(), short, long] {
             let path = format!("/{}", path.replace(' ', "%20"));
-            let response = told.get(&path);
+            let response = server.get(&path);
             assert_eq!(response.status, 404, "{path}");
         }
     }
-    assert_eq!(told.exchange(&Request::new("POST", "/wish")).status, 404);
-    assert_eq!(told.get("/up").body, b"up");
-    assert_eq!(told.get("/z").status, 405);
-    assert_eq!(told.get("/static/a").body, b"plain");
-    let lines = told.lines().join("\n");
+    assert_eq!(server.exchange(&Request::new("POST", "/wish")).status, 404);
+    assert_eq!(server.get("/up").body, b"up");
+    assert_eq!(server.get("/z").status, 405);
+    assert_eq!(server.get("/static/a").body, b"plain");
+    let lines = server.lines().join("\n");
     assert!(lines.contains("static/y.dyn.html: left out: it is named as code"), "{lines}");
     assert!(lines.contains("p.dyn.html.bak: left out: its name"), "{lines}");
-    told.stop();
+    server.stop();
 }
 
 #[test]
@@ -497,8 +497,8 @@ fn two_pages_for_the_same_requests_end_a_build() {
     assert_eq!(built.code, Some(1), "{}", built.stderr);
     let [one, other] = ["about.dyn.html", "about.dyn.htm"].map(|name| site.join(name));
     let (one, other) = (one.display(), other.display());
-    let what = format!("{one}: GET /about is answered by {other} already");
-    assert!(built.stderr.contains(&what), "{}", built.stderr);
+    let message = format!("{one}: GET /about is answered by {other} already");
+    assert!(built.stderr.contains(&message), "{}", built.stderr);
 }
 
 #[test]

@@ -149,13 +149,13 @@ fn unused_error_pages_are_reported() {
     site.write("_429.html", "x".repeat(33 * 1024));
     let folder = Folder::new("told-error-pages");
     let archive = folder.join("site.pinion");
-    let told = run(&["build".as_ref(), site.path().as_os_str(), "-o".as_ref(), archive.as_ref()]);
+    let built = run(&["build".as_ref(), site.path().as_os_str(), "-o".as_ref(), archive.as_ref()]);
     for line in [
         "_500.txt: not used: _500.html is the page for the same errors",
         "_418.html: not used: the server sends no response with this status",
         "_429.html: not used: a page for errors may have at most 32 KiB",
     ] {
-        assert!(told.stderr.contains(line), "{line}: {}", told.stderr);
+        assert!(built.stderr.contains(line), "{line}: {}", built.stderr);
     }
     let (listed, out) = (folder.join("again.pinion"), folder.join("out"));
     let ls = run(&["ls".as_ref(), archive.as_os_str()]).stdout;

@@ -428,8 +428,8 @@ fn php_fpm_runs_scripts() {
     let _php = php_fpm(&folder);
     for (io, more) in [(Io::Epoll, ""), (Io::Uring, "keep-connections = 1\n")] {
         let server = start(&folder, io, &(mount(&folder.join("php.sock")) + more));
-        let told = server.get("/tell.php/a/b?x=1");
-        assert_eq!(told.text(), "/tell.php\n/a/b\n/tell.php/a/b\nGET\n\n{\"x\":\"1\"}\n[]");
+        let response = server.get("/tell.php/a/b?x=1");
+        assert_eq!(response.text(), "/tell.php\n/a/b\n/tell.php/a/b\nGET\n\n{\"x\":\"1\"}\n[]");
         let form = Request::new("POST", "/tell.php")
             .field("Content-Type", "application/x-www-form-urlencoded")
             .chunked(b"a=1&b=2", 2);
@@ -539,7 +539,7 @@ fn check_finds_wrong_keys() {
         folder.write("pinion.toml", text);
         let file = folder.join("pinion.toml");
         let ended = run(&["check", file.to_str().expect("text")]);
-        let told = format!("{}{}", ended.stdout, ended.stderr);
-        assert!(told.contains(expected), "{lines}: {told}");
+        let output = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(output.contains(expected), "{lines}: {output}");
     }
 }

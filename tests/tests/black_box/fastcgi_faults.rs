@@ -51,7 +51,7 @@ fn malformed_records_and_documents_are_not_forwarded() {
     };
     let document = |text: &str| response(text.as_bytes());
     let long = format!("A: {}\n\nx", "a".repeat(1 << 20));
-    for (what, bytes) in [
+    for (fault_name, bytes) in [
         ("nothing", Vec::new()),
         ("HTTP", b"HTTP/1.1 200 OK\r\n\r\nhello".to_vec()),
         ("version 2", changed(0, 2)),
@@ -70,9 +70,9 @@ fn malformed_records_and_documents_are_not_forwarded() {
         ("two lengths", document("Content-Length: 1\nContent-Length: 2\n\nab")),
         ("a head without end", document(&long)),
     ] {
-        serving(&format!("fastcgi-bad-{}", what.replace(' ', "-")), bytes, |server| {
+        serving(&format!("fastcgi-bad-{}", fault_name.replace(' ', "-")), bytes, |server| {
             let response = server.get("/x");
-            assert!(matches!(response.status, 502 | 503), "{what}: {response}");
+            assert!(matches!(response.status, 502 | 503), "{fault_name}: {response}");
         });
     }
 }

@@ -158,14 +158,14 @@ fn a_change_during_the_build_is_reported_and_keeps_the_old_archive() {
         ("empty", |file| file.set_len(0).expect("cut")),
         ("of the same length", |file| file.write_all_at(b"other", 0).expect("written")),
     ];
-    for (what, change) in changes {
+    for (case, change) in changes {
         let ended = changed(&folder, &large, &["--no-reuse"], change);
-        assert_eq!(ended.code, Some(1), "{what}: {}", ended.stderr);
-        let told = ended.stderr.lines().filter(|line| *line == TOLD);
-        assert_eq!(told.count(), 1, "{what}: {}", ended.stderr);
-        assert!(!ended.stderr.contains("z.txt"), "{what}: {}", ended.stderr);
-        assert!(fs::read(folder.join("site.pinion")).expect("an archive") == old, "{what}");
-        assert_eq!(names(&folder), ["site", "site.pinion"], "{what}");
+        assert_eq!(ended.code, Some(1), "{case}: {}", ended.stderr);
+        let messages = ended.stderr.lines().filter(|line| *line == TOLD);
+        assert_eq!(messages.count(), 1, "{case}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("z.txt"), "{case}: {}", ended.stderr);
+        assert!(fs::read(folder.join("site.pinion")).expect("an archive") == old, "{case}");
+        assert_eq!(names(&folder), ["site", "site.pinion"], "{case}");
     }
 }
 
@@ -236,7 +236,7 @@ fn a_changing_file_is_stored_consistently_or_fails_the_build() {
     let archive = folder.join("site.pinion");
     let words = [Path::new("build"), &folder.join("site"), Path::new("-o"), &archive];
     let is_over = AtomicBool::new(false);
-    let told = "pinion: log.txt: changed while it was read; build again";
+    let message = "pinion: log.txt: changed while it was read; build again";
     thread::scope(|scope| {
         scope.spawn(|| {
             let file = File::options().write(true).open(&path).expect("the file");
@@ -267,8 +267,8 @@ fn a_changing_file_is_stored_consistently_or_fails_the_build() {
                     built += 1;
                 }
                 Some(1) => {
-                    let is_told = ended.stderr.lines().any(|line| line == told);
-                    assert!(is_told, "build {number}: {}", ended.stderr);
+                    let is_reported = ended.stderr.lines().any(|line| line == message);
+                    assert!(is_reported, "build {number}: {}", ended.stderr);
                     assert!(now == left, "build {number}: the old archive stays");
                     refused += 1;
                 }

@@ -63,9 +63,9 @@ fn epoll_does_not_probe_io_uring_and_auto_uses_it_if_available() {
     let server = example().flags(&["--io", "epoll"]).under(refusing(Errno::PERM, &IO_URING));
     let server = server.start();
     let said = server.lines();
-    let is_told = |line: &String| line.contains("io_uring");
+    let mentions_io_uring = |line: &String| line.contains("io_uring");
     assert!(said.iter().any(|line| line.contains(" workers on epoll, ")), "{said:?}");
-    assert!(!said.iter().any(is_told), "{said:?}");
+    assert!(!said.iter().any(mentions_io_uring), "{said:?}");
     server.stop();
     for io in ["auto", "uring"] {
         let server = example().flags(&["--io", io]).start();

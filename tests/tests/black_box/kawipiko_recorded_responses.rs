@@ -237,15 +237,15 @@ fn the_archives_have_the_digests_of_their_recipe() {
     let recipe = fs::read_to_string(made.join("README.md")).expect("a recipe");
     let is_digest = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
     let lines = recipe.lines().filter_map(|line| line.split_once("  "));
-    let told: BTreeMap<&str, &str> = lines
+    let recorded: BTreeMap<&str, &str> = lines
         .filter(|(digest, _)| is_digest(digest))
         .map(|(digest, file)| (file, digest))
         .collect();
     let files: Vec<String> = names().iter().map(|name| format!("{name}.cdb")).collect();
-    assert!(told.keys().copied().eq(files.iter().map(String::as_str)), "{:?}", told.keys());
+    assert!(recorded.keys().copied().eq(files.iter().map(String::as_str)), "{:?}", recorded.keys());
     let sums = stdout(program("sha256sum", "coreutils").args(&files).current_dir(made));
     for line in String::from_utf8(sums).expect("text").lines() {
         let (digest, file) = line.split_once("  ").expect("a line of sha256sum");
-        assert_eq!(told[file], digest, "{file}");
+        assert_eq!(recorded[file], digest, "{file}");
     }
 }

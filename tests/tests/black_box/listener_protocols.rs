@@ -88,8 +88,8 @@ impl Served {
     /// negotiation fails.
     #[track_caller]
     fn agreed(&self, address: SocketAddr, offer: &str) -> Option<String> {
-        let told = s_client(&self.files, address, "localhost", &["-alpn", offer]);
-        let found = told.lines().find_map(|line| line.strip_prefix("ALPN protocol: "));
+        let output = s_client(&self.files, address, "localhost", &["-alpn", offer]);
+        let found = output.lines().find_map(|line| line.strip_prefix("ALPN protocol: "));
         found.map(str::to_owned)
     }
 }
@@ -179,12 +179,12 @@ fn a_tls_client_without_alpn_gets_the_default_protocol() {
         let served = Served::start(io);
         let Listeners { both, http1, http2 } = served.listeners("https");
         for address in [both, http1] {
-            let told = s_client(&served.files, address, "localhost", &[]);
-            assert!(told.contains("HTTP/1.1 200"), "over {io:?}: {told}");
+            let output = s_client(&served.files, address, "localhost", &[]);
+            assert!(output.contains("HTTP/1.1 200"), "over {io:?}: {output}");
         }
-        let told = s_client(&served.files, http2, "localhost", &[]);
-        assert!(told.contains("No ALPN negotiated"), "over {io:?}: {told}");
-        assert!(!told.contains("HTTP/1.1 "), "over {io:?}: {told}");
+        let output = s_client(&served.files, http2, "localhost", &[]);
+        assert!(output.contains("No ALPN negotiated"), "over {io:?}: {output}");
+        assert!(!output.contains("HTTP/1.1 "), "over {io:?}: {output}");
         served.server.stop();
     }
 }

@@ -204,25 +204,25 @@ fn the_inspecting_commands_show_listings() {
     build(site.path(), &old, LISTING);
     site.write("a/y.txt", "y");
     build(site.path(), &new, LISTING);
-    let told = |words: &[&OsStr]| run(words).stdout;
-    let listed = told(&["ls".as_ref(), "--json".as_ref(), new.as_ref()]);
+    let stdout_of = |words: &[&OsStr]| run(words).stdout;
+    let listed = stdout_of(&["ls".as_ref(), "--json".as_ref(), new.as_ref()]);
     let listed: Value = serde_json::from_str(&listed).expect("one JSON document");
     let kind = |entry: &Value, kind| entry["kind"] == kind && entry["path"] == "/a/";
     let entries = listed["entries"].as_array().expect("entries");
     for expected in ["listing", "variant"] {
         assert_eq!(entries.iter().filter(|entry| kind(entry, expected)).count(), 1);
     }
-    let found = told(&["inspect".as_ref(), "--json".as_ref(), new.as_ref()]);
+    let found = stdout_of(&["inspect".as_ref(), "--json".as_ref(), new.as_ref()]);
     let found: Value = serde_json::from_str(&found).expect("one JSON document");
     assert_eq!((&found["paths"]["listings"], &found["paths"]["variants"]), (&1.into(), &1.into()));
-    let diff = told(&["diff".as_ref(), old.as_ref(), new.as_ref()]);
+    let diff = stdout_of(&["diff".as_ref(), old.as_ref(), new.as_ref()]);
     assert!(diff.contains("~ /a/ list of what is in it  content"), "{diff}");
     assert!(diff.contains("+ /a/y.txt") && !diff.contains("clients of JSON"), "{diff}");
     let out = folder.join("out");
-    told(&["extract".as_ref(), new.as_ref(), "-o".as_ref(), out.as_ref()]);
+    stdout_of(&["extract".as_ref(), new.as_ref(), "-o".as_ref(), out.as_ref()]);
     let again = folder.join("again.pinion");
     build(&out, &again, LISTING);
-    let diff = told(&["diff".as_ref(), new.as_ref(), again.as_ref()]);
+    let diff = stdout_of(&["diff".as_ref(), new.as_ref(), again.as_ref()]);
     assert!(diff.starts_with("the same archive"), "{diff}");
 }
 

@@ -233,7 +233,7 @@ fn errors_in_tail_calls_of_background_work_are_logged_with_a_line() {
                 "/site.lua:{line}: in the function of {by} that starts at this line: bad argument"
             );
             let is_match =
-                |told: &str| told.contains(&format!("lua: {by}: ")) && told.contains(&place);
+                |logged: &str| logged.contains(&format!("lua: {by}: ")) && logged.contains(&place);
             server.wait_for_line(0, is_match);
         }
     });

@@ -66,7 +66,7 @@ fn stalled_uploads_use_bounded_memory_and_do_not_block_others() {
             let grown_bytes = server.memory_bytes("RssAnon").saturating_sub(before_bytes);
             let allowed_bytes = CONTENT_MAX_BYTES + BESIDE_MAX_BYTES;
             assert!(grown_bytes <= allowed_bytes, "{grown_bytes} bytes, {target} over {io:?}");
-            assert!(server.own_memory_bytes() <= server.told_bound_bytes());
+            assert!(server.own_memory_bytes() <= server.reported_bound_bytes());
             assert_eq!(server.exchange(&small).text(), "5");
             drop(stopped);
             let left = || server.memory_bytes("RssAnon").saturating_sub(before_bytes);

@@ -68,16 +68,16 @@ fn exceeded_budgets_are_logged_with_line_and_stack() {
         let response = server.get(target);
         assert_eq!(response.status, status, "{target}");
         assert!(!response.text().contains("site.lua"), "{target}: {}", response.text());
-        let told = server.wait_for_line(from, |line| line.contains(&format!("GET {target}: ")));
-        assert!(told.contains(why), "{told}");
+        let logged = server.wait_for_line(from, |line| line.contains(&format!("GET {target}: ")));
+        assert!(logged.contains(why), "{logged}");
         server.wait_for_line(from, |line| shows(&server, line, outer));
         server.wait_for_line(from, |line| line.contains("stack traceback:"));
     }
     let from = server.lines().len();
     assert_eq!(server.get("/spawned").text(), "begun");
-    let told = server.wait_for_line(from, |line| line.contains("pinion.spawn: "));
+    let logged = server.wait_for_line(from, |line| line.contains("pinion.spawn: "));
     let why = "site.lua:3: the background work has used up its CPU time of 1000 ms";
-    assert!(told.contains(why) && told.contains("--lua-cpu"), "{told}");
+    assert!(logged.contains(why) && logged.contains("--lua-cpu"), "{logged}");
     // Lua code of the server itself is not shown in the stack.
     assert!(!server.lines().iter().any(|line| line.contains("lua:   pinion:")));
     server.stop();
@@ -150,9 +150,9 @@ fn a_request_refused_by_a_full_worker_is_logged_with_its_error_id() {
     assert_eq!((response.status, response.field("retry-after")), (503, Some("5")));
     let id = response.field("error-id").expect("a name");
     assert!(response.text().contains(id), "{response}");
-    let told = server.wait_for_line(0, |line| line.contains(id));
+    let logged = server.wait_for_line(0, |line| line.contains(id));
     let why = "GET /: this worker has 20000 requests and pieces of background work";
-    assert!(told.contains(why), "{told}");
+    assert!(logged.contains(why), "{logged}");
     drop(waiting);
     server.stop();
 }
@@ -191,8 +191,8 @@ fn error_handlers_of_a_site_make_the_response() {
         assert_eq!(said, "GET /fails|15: too bad");
         assert_eq!(id.len(), 12, "{id}");
         // The ID is the same as in the log.
-        let told = server.wait_for_line(from, |line| line.contains(id));
-        assert!(told.contains("site.lua:15: too bad"), "{told}");
+        let logged = server.wait_for_line(from, |line| line.contains(id));
+        assert!(logged.contains("site.lua:15: too bad"), "{logged}");
         let taken = server.get("/taken");
         assert_eq!(taken.status, 409);
         assert!(taken.text().starts_with("GET /taken|17: somebody has it|"));
@@ -272,10 +272,10 @@ fn a_body_over_its_limit_is_logged_with_the_limit_and_its_setting() {
             ] {
                 let from = server.lines().len();
                 assert_eq!(server.exchange(&request).status, 413, "{target}");
-                let told =
+                let logged =
                     server.wait_for_line(from, |line| line.contains(&format!("POST {target}: ")));
-                assert!(told.contains(why) && is_over(&told), "{target}: {told}");
-                assert!(told.contains(&format!("site.lua:{line}: ")), "{target}: {told}");
+                assert!(logged.contains(why) && is_over(&logged), "{target}: {logged}");
+                assert!(logged.contains(&format!("site.lua:{line}: ")), "{target}: {logged}");
                 let lines = server.lines();
                 assert_eq!(lines.iter().skip(from).filter(|line| is_over(line)).count(), 1);
             }

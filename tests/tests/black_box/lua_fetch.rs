@@ -234,7 +234,7 @@ pinion.get("/many", function(req, res)
     for n = 1, 300 do res:write(("%08d"):format(n):rep(1000)) end
 end)
 pinion.get("/slow", function() pinion.sleep(0.2) return "slow" end)
-pinion.get("/test/:what", function(req)
+pinion.get("/test/:case", function(req)
     local own = "http://127.0.0.1:" .. req.query.port
     local fetch = function(path, options) return assert(pinion.fetch(own .. path, options)) end
     local tests = {
@@ -347,7 +347,7 @@ pinion.get("/test/:what", function(req)
             end
         end,
     }
-    return tostring((tests[req.params.what]()))
+    return tostring((tests[req.params.case]()))
 end)
 pinion.get("/loop", function(req, res) return res:redirect("/loop") end)
 "#;
@@ -358,7 +358,7 @@ fn every_documented_property_of_fetch_holds() {
     let flags = ["--workers", "1", "--fetch-private", "--lua-cpu", "20000", "--lua-time", "60"];
     let listener = Start::site(&path).flags(&flags).start();
     let port = listener.address().port().to_string();
-    for (what, expected) in [
+    for (case, expected) in [
         ("json", "a2"),
         ("body", "PUTtext/x4metexttext"),
         ("pieces", "the request is refused: the content is 1 bytes shorter than announced"),
@@ -381,8 +381,8 @@ fn every_documented_property_of_fetch_holds() {
         ),
         ("many", "1001a handler has at most 1000 res"),
     ] {
-        let got = listener.get(&format!("/test/{what}?port={port}"));
-        assert_eq!(got.text(), expected, "{what}");
+        let got = listener.get(&format!("/test/{case}?port={port}"));
+        assert_eq!(got.text(), expected, "{case}");
     }
     listener.stop();
 }

@@ -315,6 +315,6 @@ fn a_configuration_names_folders_for_each_site() {
     let path = site.folder.join("pinion.toml");
     let ended = run(&["check", path.to_str().expect("text")]);
     assert_eq!(ended.code, Some(2), "{}{}", ended.stdout, ended.stderr);
-    let told = format!("{}{}", ended.stdout, ended.stderr);
-    assert!(told.contains("gone does not exist; create it"), "{told}");
+    let output = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(output.contains("gone does not exist; create it"), "{output}");
 }

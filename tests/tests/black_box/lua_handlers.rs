@@ -269,9 +269,9 @@ fn fails(server: &Server, target: &str, status: u16, why: &str) -> String {
         !response.text().contains("site.lua") && !response.text().contains("stack"),
         "{target}"
     );
-    let told = server.wait_for_line(from, |line| line.contains(id));
-    assert!(told.contains(target) && told.contains(why), "{told}");
-    told
+    let logged = server.wait_for_line(from, |line| line.contains(id));
+    assert!(logged.contains(target) && logged.contains(why), "{logged}");
+    logged
 }
 
 #[test]
@@ -323,16 +323,16 @@ fn errors_are_logged_and_hidden_from_the_client() {
             ("/tail-status", 500, "at this line: 99 is not a status"),
             ("/tail-hex", 500, "to 'pinion.codec.hex_encode' (string expected, got table)"),
         ] {
-            let told = fails(server, target, status, why);
+            let logged = fails(server, target, status, why);
             let is_at = SCRIPT.lines().position(|line| line.contains(&format!("{target:?}")));
             let at = format!("site.lua:{}:", is_at.expect("a handler") + 1);
-            assert!(told.contains(&at), "{told}");
+            assert!(logged.contains(&at), "{logged}");
             assert_eq!(server.get("/hello/you").text(), "Hi, you!\n", "after {target}");
         }
         assert_eq!(server.get("/after").text(), "first");
         fails(server, "/after-that", 500, "the response is complete");
-        let told = fails(server, "/tail-write", 500, "at this line: the response is complete");
-        assert!(told.contains("site.lua:"), "{told}");
+        let logged = fails(server, "/tail-write", 500, "at this line: the response is complete");
+        assert!(logged.contains("site.lua:"), "{logged}");
     });
 }
 

@@ -244,8 +244,8 @@ fn a_killed_spawner_leaves_no_processes_and_is_logged_once() {
             assert_eq!(server.get("/hello").text(), "hello");
         }
         let lines = server.last_words();
-        let told = lines.iter().filter(|line| line.contains("starts programs")).count();
-        assert_eq!(told, 1, "{lines:?}");
+        let logged_count = lines.iter().filter(|line| line.contains("starts programs")).count();
+        assert_eq!(logged_count, 1, "{lines:?}");
     }
 }
 

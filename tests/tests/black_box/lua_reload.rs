@@ -107,8 +107,8 @@ fn a_worker_that_cannot_start_a_script_keeps_the_earlier_one() {
     rewrite(&folder, &path, next);
     let from = server.lines().len();
     server.signal(Signal::HUP);
-    let told = server.wait_for_line(from, |line| line.contains("cannot reload"));
-    assert!(told.contains("site.lua in one worker, keeping the previous version"), "{told}");
+    let logged = server.wait_for_line(from, |line| line.contains("cannot reload"));
+    assert!(logged.contains("site.lua in one worker, keeping the previous version"), "{logged}");
     server.wait_for_line(from, |line| line.contains("site.lua:2:"));
     let responses: Vec<_> = (0..100).map(|_| server.get("/").text().to_owned()).collect();
     assert!(responses.iter().all(|text| text == "old" || text == "new"), "{responses:?}");
@@ -133,14 +133,14 @@ fn workers_start_a_new_script_one_after_the_other() {
         pinion.log('start ends')";
     rewrite(&folder, &path, next);
     server.signal(Signal::HUP);
-    let told = || -> Vec<bool> {
+    let starts = || -> Vec<bool> {
         let lines = server.lines();
         let is_start = |line: &&String| line.contains("lua: start ");
         lines.iter().filter(is_start).map(|line| line.ends_with("begins")).collect()
     };
     // The check, and each worker.
-    wait_for("five starts", || (told().len() == 10).then_some(()));
-    assert_eq!(told(), [true, false].repeat(5));
+    wait_for("five starts", || (starts().len() == 10).then_some(()));
+    assert_eq!(starts(), [true, false].repeat(5));
     server.stop();
 }
 
@@ -227,18 +227,18 @@ fn each_site_keeps_its_own_earlier_scripts() {
 /// that has seen something new sees nothing old any more.
 #[test]
 fn a_new_archive_switches_handlers_pages_and_files_together() {
-    brings_all_together(&[], |server| server.signal(Signal::HUP));
+    switches_all_together(&[], |server| server.signal(Signal::HUP));
 }
 
 /// The same holds if the server detects the new archive by watching.
 #[test]
 fn a_watched_archive_switches_handlers_pages_and_files_together() {
-    brings_all_together(&["--watch"], |_| {});
+    switches_all_together(&["--watch"], |_| {});
 }
 
-/// Tests a server with these flags, where `tell` lets it load a new archive, while a client sends
-/// requests without pause.
-fn brings_all_together(flags: &[&str], tell: impl Fn(&Server)) {
+/// Tests a server with these flags, where `start_reload` lets it load a new archive, while a client
+/// sends requests without pause.
+fn switches_all_together(flags: &[&str], start_reload: impl Fn(&Server)) {
     let folder = Folder::with("lua-reload", [("site/public_html/index.html", "home")]);
     let archive = folder.join("site.pin");
     let make = |version: u32| {
@@ -270,7 +270,7 @@ fn brings_all_together(flags: &[&str], tell: impl Fn(&Server)) {
         for version in 1..=5 {
             let from = server.lines().len();
             make(version);
-            tell(&server);
+            start_reload(&server);
             server.wait_for_line(from, |line| line.starts_with("reloaded"));
             until(&server, "/handler", |text| text == version.to_string());
         }
@@ -296,8 +296,8 @@ fn work_lost_with_an_earlier_script_is_logged() {
     let server = Start::site(&path).flags(&["--workers", "1"]).grace(1).start();
     assert_eq!(server.get("/work").text(), "begun");
     for name in 1..=5 {
-        let told = |line: &String| line.contains("reloaded more than 4 times");
-        assert!(!server.lines().iter().any(told), "after {} reloads", name - 1);
+        let logged = |line: &String| line.contains("reloaded more than 4 times");
+        assert!(!server.lines().iter().any(logged), "after {} reloads", name - 1);
         rewrite(&folder, &path, &edition(name));
         server.signal(Signal::HUP);
         until(&server, "/", |text| text == name.to_string());
@@ -305,8 +305,8 @@ fn work_lost_with_an_earlier_script_is_logged() {
             assert_eq!(server.get("/work").text(), "begun");
         }
     }
-    let told = server.wait_for_line(0, |line| line.contains("reloaded more than 4 times"));
-    assert!(told.contains("site.lua") && told.contains("pieces lost: 3"), "{told}");
+    let logged = server.wait_for_line(0, |line| line.contains("reloaded more than 4 times"));
+    assert!(logged.contains("site.lua") && logged.contains("pieces lost: 3"), "{logged}");
     server.stop();
 }
 

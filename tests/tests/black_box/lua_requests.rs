@@ -250,8 +250,12 @@ fn misuse_in_a_handler_is_logged_with_its_line() {
             let is_handler = |line: &str| line.contains(&format!("\"{target}\""));
             // The error is in the next line.
             let line = SCRIPT.lines().position(is_handler).expect("a handler") + 2;
-            let told = server.wait_for_line(from, |line| line.contains(&format!("GET {target}:")));
-            assert!(told.contains(&format!("site.lua:{line}: ")) && told.contains(why), "{told}");
+            let logged =
+                server.wait_for_line(from, |line| line.contains(&format!("GET {target}:")));
+            assert!(
+                logged.contains(&format!("site.lua:{line}: ")) && logged.contains(why),
+                "{logged}"
+            );
         }
     });
 }
@@ -265,12 +269,16 @@ fn a_schedule_runs_in_one_worker_or_in_each() {
         pinion.every(0.01, function() pinion.log('each ' .. id) end, { each_worker = true })",
     );
     let server = Start::site(&path).flags(&["--workers", "3"]).start();
-    let who = |what: &str| -> BTreeSet<String> {
+    let workers_of = |label: &str| -> BTreeSet<String> {
         let lines = server.lines();
-        lines.iter().filter_map(|line| line.split_once(what)).map(|(_, id)| id.to_owned()).collect()
+        lines
+            .iter()
+            .filter_map(|line| line.split_once(label))
+            .map(|(_, id)| id.to_owned())
+            .collect()
     };
     let seen = wait_for("runs in three workers", || {
-        let (each, one) = (who("lua: each ").len(), who("lua: one ").len());
+        let (each, one) = (workers_of("lua: each ").len(), workers_of("lua: one ").len());
         (each == 3 && one > 0).then_some((each, one))
     });
     assert_eq!(seen, (3, 1));

@@ -160,8 +160,8 @@ fn values_with_untracked_reads_are_never_cached() {
         assert_eq!(site.server.get("/fails").status, 500);
     }
     let lines = site.server.last_words();
-    let told = lines.iter().filter(|line| line.contains(": it fails (id ")).count();
-    assert_eq!(told, 2, "{}", lines.join("\n"));
+    let logged_count = lines.iter().filter(|line| line.contains(": it fails (id ")).count();
+    assert_eq!(logged_count, 2, "{}", lines.join("\n"));
 }
 
 #[test]

@@ -325,9 +325,9 @@ fn a_malformed_form_logs_no_stack() {
         // Later log lines show that all earlier ones have been written.
         assert_eq!(server.get("/not-there").status, 404);
         let lines = server.last_words();
-        let told: Vec<_> = lines[from..].iter().filter(|line| line.contains("lua:")).collect();
-        assert_eq!(told.len(), 3, "{lines:?}");
-        assert!(told.iter().all(|line| line.contains("POST /form: ")), "{told:?}");
+        let logged: Vec<_> = lines[from..].iter().filter(|line| line.contains("lua:")).collect();
+        assert_eq!(logged.len(), 3, "{lines:?}");
+        assert!(logged.iter().all(|line| line.contains("POST /form: ")), "{logged:?}");
     }
 }
 

@@ -130,8 +130,8 @@ fn messages_over_the_queue_of_a_subscription_are_counted() {
     }
     let (_folder, path) = script("pinion.subscribe('news')");
     let ended = pinion_tests::server::run(&["check", &path.display().to_string()]);
-    let told = ended.stdout + &ended.stderr;
-    assert!(told.contains("site.lua:1:") && told.contains("use pinion.on"), "{told}");
+    let output = ended.stdout + &ended.stderr;
+    assert!(output.contains("site.lua:1:") && output.contains("use pinion.on"), "{output}");
 }
 
 /// Begins streams of both kinds.
@@ -277,9 +277,9 @@ fn wrong_route_options_are_errors_with_their_line() {
         let script = folder.join("site.lua").display().to_string();
         let ended = pinion_tests::server::run(&["check", &script]);
         assert_eq!(ended.code, Some(2), "{options}: {}", ended.stderr);
-        let told = ended.stdout + &ended.stderr;
+        let output = ended.stdout + &ended.stderr;
         for part in ["site.lua:2:", said] {
-            assert!(told.contains(part), "{options}: {told}");
+            assert!(output.contains(part), "{options}: {output}");
         }
     }
     // A route can set the same time limit that the operator can set for all.

@@ -48,12 +48,12 @@ fn groff_warns_about_no_page() {
 #[test]
 fn groff_warnings_are_detected() {
     let folder = Folder::new("wrong-manual");
-    for (fault, told) in
+    for (fault, expected) in
         [(".NONE\n", "macro 'NONE' not defined"), ("\\(zz\n", "can't find special character 'zz'")]
     {
         let page = run(&["man", "serve"]).stdout + fault;
         folder.write("page", page);
         let said = warnings(&folder.join("page"));
-        assert!(said.contains(told), "{fault:?}: {said:?}");
+        assert!(said.contains(expected), "{fault:?}: {said:?}");
     }
 }

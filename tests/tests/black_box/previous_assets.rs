@@ -223,9 +223,12 @@ fn previous_files_that_match_the_flag_are_kept() {
     let globs = ["page*", "fonts/**", "/index.html"];
     let mut flags = vec!["--previous", &one];
     flags.extend(globs.iter().flat_map(|glob| ["--previous-for", glob]));
-    let told = built(&folder, 2, &flags);
+    let report = built(&folder, 2, &flags);
     // The asset, the page and the font are kept. Files of the site itself match, but are not kept.
-    assert_eq!((&told["previous_assets"], &told["warnings"]), (&3.into(), &serde_json::json!([])));
+    assert_eq!(
+        (&report["previous_assets"], &report["warnings"]),
+        (&3.into(), &serde_json::json!([]))
+    );
     let two = archive(&folder, 2);
     is_sound(&run(&["verify", &two]));
     let [before, after] = [&one, &two].map(|archive| Start::site(archive.as_ref()).start());
@@ -245,11 +248,11 @@ fn previous_files_that_match_the_flag_are_kept() {
     // release already.
     assert_eq!(built(&folder, 3, &["--previous", &two])["previous_assets"], 2);
     let again = ["--previous", &two, "--previous-for", "*.txt", "--previous-for", "*.gone"];
-    let told = built(&folder, 3, &again);
-    assert_eq!(told["previous_assets"], 3);
+    let report = built(&folder, 3, &again);
+    assert_eq!(report["previous_assets"], 3);
     let warning = "--previous-for *.gone: no file of an earlier archive matches; check its \
                    spelling and case";
-    assert_eq!(told["warnings"], serde_json::json!([warning]));
+    assert_eq!(report["warnings"], serde_json::json!([warning]));
     let excluding = [&again[..4], &["--exclude", "fonts"]].concat();
     assert_eq!(built(&folder, 3, &excluding)["previous_assets"], 2);
     // A forced rule has precedence, as over any asset.

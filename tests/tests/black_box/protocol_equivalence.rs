@@ -92,10 +92,10 @@ fn alike(matrix: Matrix<'_>, requests: impl Fn(&Server) -> Vec<Request>) {
                 Err(broken) => Some(format!("{broken:?}, not {}", wanted.status)),
             };
             let protocol = server.protocol();
-            let told = difference.map(|told| format!("{protocol:?} {}: {told}", shown(request)));
+            let text = difference.map(|text| format!("{protocol:?} {}: {text}", shown(request)));
             // A difference is reported once, whichever combination shows it.
-            let told = told.filter(|told| !differences.borrow().contains(told));
-            differences.borrow_mut().extend(told);
+            let text = text.filter(|text| !differences.borrow().contains(text));
+            differences.borrow_mut().extend(text);
         }
     });
     let differences = differences.into_inner();

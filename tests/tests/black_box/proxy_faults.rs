@@ -113,8 +113,8 @@ fn an_unreachable_server_is_a_bad_gateway() {
         assert_eq!(server.get(target).status, 502, "{target}");
     }
     let lines = server.last_words();
-    let is_told = |line: &String| line.contains("502 for /x: ") && line.contains(&url);
-    assert!(lines.iter().any(is_told), "{lines:#?}");
+    let is_logged = |line: &String| line.contains("502 for /x: ") && line.contains(&url);
+    assert!(lines.iter().any(is_logged), "{lines:#?}");
 }
 
 /// A server may respond before it has read the request, and then close its connection: the system

@@ -47,8 +47,8 @@ fn curl(server: &Server, arguments: &[&str], target: &str) -> Got {
         server.exchange(&request(arguments, target));
     }
     let got = output(curl.args(arguments).arg(server.url(target)));
-    let told = String::from_utf8(got.stderr).expect("text");
-    let (status, fields) = told.split_once('\n').expect("a status and fields");
+    let text = String::from_utf8(got.stderr).expect("text");
+    let (status, fields) = text.split_once('\n').expect("a status and fields");
     Got {
         status: status.parse().expect("a status"),
         fields: serde_json::from_str(fields).expect("JSON"),
@@ -600,28 +600,28 @@ fn every_wrong_rule_is_an_error_with_its_position() {
         ("docs/_redirects", "/x /y\n"),
         ("_headers", "/a\n  ETag: \"x\"\n"),
     ];
-    let (code, _, told) = build(&site(&["index.html", "docs/a.html"], &rules), &[]);
-    assert_eq!(code, Some(2), "{told}");
+    let (code, _, errors) = build(&site(&["index.html", "docs/a.html"], &rules), &[]);
+    assert_eq!(code, Some(2), "{errors}");
     for place in
         ["_redirects:1:3: expected", "_redirects:3:7:", "docs/_redirects:1:1:", "_headers:2:3:"]
     {
-        assert!(told.contains(place), "{place} in {told}");
+        assert!(errors.contains(place), "{place} in {errors}");
     }
-    assert!(told.contains("4 errors in rules files"), "{told}");
+    assert!(errors.contains("4 errors in rules files"), "{errors}");
     for rule in ["/a /a 301", "/a /a/ 301", "http://h.example/* https://h.example/:splat 301!"] {
-        let (code, _, told) = build(&site(&["index.html"], &[("_redirects", rule)]), &[]);
+        let (code, _, errors) = build(&site(&["index.html"], &[("_redirects", rule)]), &[]);
         let place = "expected another target: this one leads back";
-        assert!(code == Some(2) && told.contains(place), "{rule}: {told}");
+        assert!(code == Some(2) && errors.contains(place), "{rule}: {errors}");
         let reason = match rule {
             "/a /a/ 301" => "a trailing slash makes no difference in a rule: remove the line",
             "/a /a 301" => "remove the line, or correct the target",
             _ => "rules apply to http and https alike: remove the line",
         };
-        assert!(told.contains(reason), "{rule}: {told}");
+        assert!(errors.contains(reason), "{rule}: {errors}");
     }
-    let (code, _, told) = build(&site(&["index.html"], &[]), &["--single-page", "app.html"]);
+    let (code, _, errors) = build(&site(&["index.html"], &[]), &["--single-page", "app.html"]);
     let place = "--single-page: the site has no file \"app.html\"";
-    assert!(code == Some(2) && told.contains(place), "{told}");
+    assert!(code == Some(2) && errors.contains(place), "{errors}");
 }
 
 #[test]
@@ -636,13 +636,13 @@ fn unreachable_rules_are_warnings_and_rules_are_counted() {
         ("_headers", "/*\n  X: y\n/b\n"),
         ("docs/_headers", "/*\n  X: y\n"),
     ];
-    let (code, told, warned) =
+    let (code, report, warned) =
         build(&site(&["index.html", "docs/index.html"], &rules), &["--json"]);
     assert_eq!(code, Some(0), "{warned}");
-    let told: Value = serde_json::from_str(&told).expect("JSON");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
     let expected = serde_json::json!({"redirects": 8, "walked": 3, "headers": 1});
-    assert_eq!(told["rules"], expected, "{told}");
-    let warnings = told["warnings"].to_string();
+    assert_eq!(report["rules"], expected, "{report}");
+    let warnings = report["warnings"].to_string();
     for warning in [
         "_redirects:2:1: never applies: line 1 matches all its requests first",
         "_redirects:3:1: never applies: line 1 matches all its requests first",
@@ -655,7 +655,7 @@ fn unreachable_rules_are_warnings_and_rules_are_counted() {
     ] {
         assert!(warnings.contains(warning), "{warning} in {warnings}");
     }
-    assert_eq!(told["special"], serde_json::json!([]), "{told}");
+    assert_eq!(report["special"], serde_json::json!([]), "{report}");
 }
 
 #[test]
@@ -663,8 +663,8 @@ fn a_served_folder_reloads_changed_rules() {
     let site = site(&["index.html"], &[("_redirects", "/a /b 301\n")]);
     let server = Start::site(site.path()).flags(&["--watch"]).start();
     assert_eq!(curl(&server, &[], "/a").field("location"), Some("/b"));
-    let becomes = |what: &str, target: &str, is: &dyn Fn(&Got) -> bool| {
-        wait_for(what, || is(&curl(&server, &[], target)).then_some(()));
+    let becomes = |condition: &str, target: &str, is: &dyn Fn(&Got) -> bool| {
+        wait_for(condition, || is(&curl(&server, &[], target)).then_some(()));
     };
     site.write("_redirects", "/a /c 301\n");
     becomes("the new target", "/a", &|got| got.field("location") == Some("/c"));

@@ -153,7 +153,7 @@ fn leave(served: &Served, way: usize) {
 impl Served {
     /// Waits until the server has no connection any more, by the figures that it prints every
     /// second.
-    fn wait_until_nobody_is_left(&self) {
+    fn wait_until_all_have_left(&self) {
         let from = self.server.lines().len();
         let is_empty = || {
             let lines = self.server.lines();
@@ -170,10 +170,10 @@ fn disconnecting_clients_leak_no_memory() {
         let served = Served::start(io, &["--stats", "1"]);
         let round = || (0..3).for_each(|way| leave(&served, way));
         (0..50).for_each(|_| round());
-        served.wait_until_nobody_is_left();
+        served.wait_until_all_have_left();
         let memory = served.server.memory_bytes("RssAnon");
         (0..200).for_each(|_| round());
-        served.wait_until_nobody_is_left();
+        served.wait_until_all_have_left();
         // A connection takes more than ten KiB: if one in two stayed, this would show it.
         let grown = served.server.memory_bytes("RssAnon").saturating_sub(memory);
         assert!(grown < 3 << 20, "{grown} bytes more over {io:?}");
@@ -192,7 +192,7 @@ fn vanished_clients_do_not_delay_others() {
             served.serves();
         }
         if cfg!(feature = "long") {
-            served.wait_until_nobody_is_left();
+            served.wait_until_all_have_left();
             served.serves();
         }
         served.server.stop();
@@ -265,7 +265,7 @@ fn too_many_no_op_frames_or_resets_end_the_connection() {
     for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let settings = [&integer(stream::CONTROL)[..], &frame(kind::SETTINGS, &[])].concat();
-        for (what, bytes) in [
+        for (case, bytes) in [
             ("frames of no meaning", frame(0x21, &[])),
             ("MAX_PUSH_ID", frame(kind::MAX_PUSH_ID, &[5])),
             ("priorities", frame(0xf0700, &[0])),
@@ -274,7 +274,7 @@ fn too_many_no_op_frames_or_resets_end_the_connection() {
             let mut control = wait(quic.connection().open_uni()).expect("room").expect("open");
             wait(control.write_all(&settings)).expect("room").expect("written");
             while wait(control.write_all(&bytes.repeat(1000))).expect("room").is_ok() {}
-            assert_eq!(code(&quic), EXCESSIVE_LOAD, "{what} over {io:?}");
+            assert_eq!(code(&quic), EXCESSIVE_LOAD, "{case} over {io:?}");
         }
         // Requests that are cancelled at once.
         let quic = Quic::open(served.server.peer()).expect("a connection");

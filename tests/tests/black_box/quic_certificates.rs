@@ -179,13 +179,13 @@ fn a_second_server_does_not_get_a_port_in_use() {
 fn the_hsts_flag_sets_the_field_over_http3() {
     for io in Io::BOTH {
         let files = files();
-        for (value, told) in [("off", None), ("1d,subdomains", Some(DAY))] {
+        for (value, expected) in [("off", None), ("1d,subdomains", Some(DAY))] {
             let server = serve(&files, io, &["--hsts".to_owned(), value.to_owned()]);
             let mut client = server.client();
             for (request, status) in [(Request::get("/"), 200), (Request::get("/none"), 404)] {
                 let response = client.exchange(&request);
                 assert_eq!(response.status, status);
-                assert_eq!(response.field("Strict-Transport-Security"), told, "over {io:?}");
+                assert_eq!(response.field("Strict-Transport-Security"), expected, "over {io:?}");
             }
             server.stop();
         }

@@ -48,7 +48,7 @@ impl Application {
 
 /// Returns the description of a request by the application.
 #[track_caller]
-fn told(text: &str) -> Value {
+fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
@@ -64,14 +64,14 @@ fn requests_are_forwarded_where_no_file_responds() {
         for target in ["/api", "/api/", "/api/file.txt", "/%61pi/file.txt?a=b&c", "/missing"] {
             let response = server.get(target);
             assert_eq!(response.status, 200, "{response}");
-            assert_eq!(told(response.text())["url"], target);
+            assert_eq!(parsed(response.text())["url"], target);
             assert_eq!(response.field("X-App"), Some("node"));
             // The security fields of the site, which the application has not set.
             assert_eq!(response.field("X-Content-Type-Options"), Some("nosniff"));
         }
         let response = server.exchange(&Request::new("POST", "/form").body(b"a=1"));
         assert_eq!(
-            (told(response.text())["method"].as_str(), response.status),
+            (parsed(response.text())["method"].as_str(), response.status),
             (Some("POST"), 200)
         );
         let head = server.exchange(&Request::head("/missing"));
@@ -169,12 +169,12 @@ fn the_application_gets_the_client_and_no_hop_by_hop_fields() {
             // RFC 9113 §8.2.3: the parts of a cookie are joined again.
             request = request.field("Cookie", "b=2");
         }
-        let told = told(server.exchange(&request).text());
-        let headers = &told["headers"];
+        let received = parsed(server.exchange(&request).text());
+        let headers = &received["headers"];
         let is_secured = !matches!(server.protocol(), Protocol::Http1 | Protocol::Http2Clear);
-        assert_eq!(headers["x-forwarded-for"], "127.0.0.1", "{told}");
+        assert_eq!(headers["x-forwarded-for"], "127.0.0.1", "{received}");
         assert_eq!(headers["x-forwarded-proto"], if is_secured { "https" } else { "http" });
-        assert_eq!(headers["x-forwarded-host"], headers["host"], "{told}");
+        assert_eq!(headers["x-forwarded-host"], headers["host"], "{received}");
         assert_eq!(headers["x-custom"], "kept");
         assert_eq!(headers["date"], "Sun, 06 Nov 1994 08:49:37 GMT", "signatures may cover it");
         assert_eq!(headers["x-forwarded-ssl"], Value::Null);
@@ -182,9 +182,9 @@ fn the_application_gets_the_client_and_no_hop_by_hop_fields() {
         let via = headers["via"].as_str().expect("Via");
         assert!(via.starts_with("1.0 earlier, ") && via.contains(" pinion-"), "{via}");
         let cookie = headers["cookie"].as_str();
-        assert!(cookie == Some("a=1") || cookie == Some("a=1; b=2"), "{told}");
+        assert!(cookie == Some("a=1") || cookie == Some("a=1; b=2"), "{received}");
         for name in ["x-hop", "keep-alive", "te", "forwarded", "x-real-ip", "proxy", "upgrade"] {
-            assert_eq!(headers[name], Value::Null, "{name}: {told}");
+            assert_eq!(headers[name], Value::Null, "{name}: {received}");
         }
     });
 }
@@ -216,7 +216,7 @@ fn large_content_passes_in_both_directions() {
             Request::new("PUT", "/up").chunked(&content, 10_000),
         ] {
             let response = server.exchange(&request);
-            assert_eq!(told(response.text())["bytes"], LARGE_BYTES, "{response}");
+            assert_eq!(parsed(response.text())["bytes"], LARGE_BYTES, "{response}");
         }
     });
 }

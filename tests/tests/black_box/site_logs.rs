@@ -96,8 +96,8 @@ fn each_site_writes_to_its_own_log() {
         lines(&folder.join(format!("{name}.1")), "/?first", count);
     }
     // No site is loaded again for this.
-    let told = server.lines();
-    assert!(told.iter().all(|line| !line.contains("reloaded")), "{told:?}");
+    let printed = server.lines();
+    assert!(printed.iter().all(|line| !line.contains("reloaded")), "{printed:?}");
     server.stop();
 }
 

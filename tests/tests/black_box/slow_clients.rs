@@ -53,7 +53,7 @@ fn slow_clients_do_not_affect_others() {
 }
 
 fn withstands(server: &Server) {
-    let bound_bytes = server.told_bound_bytes();
+    let bound_bytes = server.reported_bound_bytes();
     thread::scope(|scope| {
         let attacks = ATTACKS.map(|(name, flags)| scope.spawn(move || attack(server, name, flags)));
         let mut dripping = slow_content(server);

@@ -184,9 +184,13 @@ fn publish_list_and_go_back_over_ssh() {
     assert_eq!((&back["digest"], &back["taken_up"]), (&first["digest"], &true.into()));
     assert_eq!(server.get("/").text(), "one");
     let digest = second["digest"].as_str().expect("a digest");
-    let told = machine.pinion(&["rollback", &url, &digest[..8]]);
-    assert_eq!(told.code, Some(0), "{}", told.stderr);
-    assert!(told.stderr.contains("rolled back to") && told.stdout.is_empty(), "{}", told.stderr);
+    let rollback = machine.pinion(&["rollback", &url, &digest[..8]]);
+    assert_eq!(rollback.code, Some(0), "{}", rollback.stderr);
+    assert!(
+        rollback.stderr.contains("rolled back to") && rollback.stdout.is_empty(),
+        "{}",
+        rollback.stderr
+    );
     server.stop();
 }
 

@@ -132,8 +132,8 @@ fn ask(folder: &Folder, arguments: &[&str]) -> Ended {
 fn status(folder: &Folder) -> Value {
     let ended = ask(folder, &["status", "--json"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    let told: Value = serde_json::from_str(&ended.stdout).expect("one document");
-    told["servers"][0].clone()
+    let report: Value = serde_json::from_str(&ended.stdout).expect("one document");
+    report["servers"][0].clone()
 }
 
 fn session(name: &str) -> Folder {
@@ -150,18 +150,18 @@ fn a_store_has_the_control_commands() {
         let mut server = start.session(&folder.join("run")).start_without_http();
         let mut client = StoreClient::connect(server.address_of("redis").port());
         assert_eq!(client.say("SETRANGE a 2999999 x"), ":3000000");
-        let told = status(&folder);
-        assert_eq!((&told["sites"], &told["requests"]["total"]), (&json!([]), &json!(0)));
+        let report = status(&folder);
+        assert_eq!((&report["sites"], &report["requests"]["total"]), (&json!([]), &json!(0)));
         assert_eq!(
-            (&told["configuration"], &told["connections"]["open"]),
+            (&report["configuration"], &report["connections"]["open"]),
             (&json!(null), &json!(1))
         );
-        let store = &told["store"];
+        let store = &report["store"];
         assert_eq!(
             (&store["max_bytes"], &store["eviction"]),
             (&json!(64 << 20), &json!("noeviction"))
         );
-        assert!(store["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 2_000_000), "{told}");
+        assert!(store["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 2_000_000), "{report}");
         let text = ask(&folder, &["status"]).stdout;
         assert!(text.contains(" of keys and values, at most 64.0 MiB, noeviction"), "{text}");
         for odd in ["http", "site", "requests", "latency"] {
@@ -331,8 +331,8 @@ fn the_proxy_protocol_passes_the_address_of_a_client() {
         let mut client = StoreClient::connect(server.address_of("redis").port());
         client.send("PROXY TCP4 192.0.2.7 127.0.0.1 4711 6379\nCLIENT INFO");
         assert!(client.line().starts_with('$'));
-        let told = client.line();
-        assert!(told.contains(" addr=192.0.2.7:4711 "), "{told}");
+        let reply = client.line();
+        assert!(reply.contains(" addr=192.0.2.7:4711 "), "{reply}");
         server.stop();
     }
 }

@@ -47,9 +47,9 @@ fn complaints(folder: &Folder, units: &[&str]) -> String {
     // The manual is not installed here.
     verify.args(["verify", "--man=no"]).args(units).current_dir(folder.path());
     let verified = pinion_tests::external_programs::output(&mut verify);
-    let told = String::from_utf8_lossy(&verified.stderr).into_owned();
-    assert!(verified.status.success(), "{told}");
-    told
+    let text = String::from_utf8_lossy(&verified.stderr).into_owned();
+    assert!(verified.status.success(), "{text}");
+    text
 }
 
 /// docs/certbot.md adds settings to the unit, so that the server can read its keys.
@@ -67,8 +67,8 @@ fn systemd_accepts_the_unit_with_either_access_to_the_keys() {
         assert_eq!(complaints(&folder, &["pinion.service"]), "", "{line}");
         // systemd reads the addition, and reports unknown settings.
         folder.write(override_conf, format!("[Service]\nOther{line}\n"));
-        let told = complaints(&folder, &["pinion.service"]);
-        assert!(told.contains(&format!("Other{setting}")), "{line}");
+        let output = complaints(&folder, &["pinion.service"]);
+        assert!(output.contains(&format!("Other{setting}")), "{line}");
     }
 }
 

@@ -327,9 +327,9 @@ fn an_oversized_record_ends_only_its_connection() {
             ask(&mut client);
             client.sock.write_all(&record(23, [3, 3], &vec![0; bytes])).expect("taken");
             let ended = client.read_to_end(&mut Vec::new()).expect_err("no orderly end");
-            let told = ended.get_ref().and_then(|error| error.downcast_ref());
-            let is_told = told == Some(&Error::AlertReceived(wanted));
-            assert!(is_told, "{bytes} bytes over {io:?}: {ended}");
+            let alert = ended.get_ref().and_then(|error| error.downcast_ref());
+            let has_alert = alert == Some(&Error::AlertReceived(wanted));
+            assert!(has_alert, "{bytes} bytes over {io:?}: {ended}");
             ask(&mut other);
         }
         served.serves();

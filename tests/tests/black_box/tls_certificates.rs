@@ -28,8 +28,8 @@ fn every_kind_of_key_is_served_from_one_file_or_two() {
         for flags in [&pair.flags()[..], &bundle[..]] {
             let server = serve(&site, flags);
             for version in ["-tls1_2", "-tls1_3"] {
-                let told = s_client(&files, server.address_of("https"), "a.test", &[version]);
-                assert!(told.contains("HTTP/1.1 200"), "{kind:?} {version}: {told}");
+                let output = s_client(&files, server.address_of("https"), "a.test", &[version]);
+                assert!(output.contains("HTTP/1.1 200"), "{kind:?} {version}: {output}");
             }
             let got = curl(&server, "a.test", "/", &pair.cert, &[]).expect("an answer");
             assert!(got.ends_with("home"), "{kind:?}: {got}");
@@ -72,8 +72,8 @@ fn no_client_gets_an_older_version() {
     let (site, files) = (site(), Folder::new("old"));
     let server = serve(&site, &Pair::new(&files, "a", &["a.test"]).flags());
     let flags = ["-tls1_1", "-cipher", "DEFAULT:@SECLEVEL=0"];
-    let told = s_client(&files, server.address_of("https"), "a.test", &flags);
-    assert!(told.contains("alert") && told.contains("Cipher is (NONE)"), "{told}");
+    let output = s_client(&files, server.address_of("https"), "a.test", &flags);
+    assert!(output.contains("alert") && output.contains("Cipher is (NONE)"), "{output}");
     server.stop();
 }
 
@@ -95,16 +95,16 @@ fn a_client_gets_the_certificate_of_the_host_it_asks_for() {
     let shown = openssl("x509").arg("-in").arg(&first.cert).output().expect("openssl");
     let shown = String::from_utf8(shown.stdout).expect("PEM");
     for host in ["x.y.b.test", "unknown.test"] {
-        let told = s_client(&files, server.address_of("https"), host, &[]);
-        assert!(told.contains(shown.trim_end()), "{host}: {told}");
+        let text = s_client(&files, server.address_of("https"), host, &[]);
+        assert!(text.contains(shown.trim_end()), "{host}: {text}");
     }
     let address = server.address_of("https").to_string();
-    let told = openssl("s_client")
+    let text = openssl("s_client")
         .args(["-noservername", "-connect", &address])
         .stdin(std::process::Stdio::null())
         .output()
         .expect("openssl");
-    assert!(String::from_utf8_lossy(&told.stdout).contains(shown.trim_end()));
+    assert!(String::from_utf8_lossy(&text.stdout).contains(shown.trim_end()));
     server.stop();
 }
 
@@ -132,15 +132,15 @@ fn an_invalid_server_name_gets_the_first_certificate() {
                     let flags = [&[version, "-cert", cert, "-key", key, "-servername", name], more];
                     s_client(&files, address, "localhost", &flags.concat())
                 };
-                let told = ask(&["-sess_out", session]);
+                let output = ask(&["-sess_out", session]);
                 // With TLS 1.2 a client signs the handshake itself, and its library has another
                 // copy of the name.
                 if needs_certificate && version == "-tls1_2" {
-                    assert!(told.contains("alert"), "{version} {name}: {told}");
+                    assert!(output.contains("alert"), "{version} {name}: {output}");
                     continue;
                 }
-                assert!(told.contains("HTTP/1.1 200"), "{version} {name}: {told}");
-                assert!(told.contains(shown.trim_end()), "{version} {name}: {told}");
+                assert!(output.contains("HTTP/1.1 200"), "{version} {name}: {output}");
+                assert!(output.contains(shown.trim_end()), "{version} {name}: {output}");
                 let again = ask(&["-sess_in", session]);
                 assert!(again.contains("HTTP/1.1 200"), "{version} {name}: {again}");
                 assert_eq!(again.contains("Reused, "), !needs_certificate, "{version} {name}");
@@ -163,7 +163,7 @@ fn a_chain_is_served_as_far_as_the_file_has_it() {
             let got = curl(&server, "a.test", "/", &root.cert, &["--tls-max", version]);
             match (is_whole, got) {
                 (true, Ok(got)) => assert!(got.ends_with("home"), "{got}"),
-                (false, Err(told)) => assert!(told.contains("issuer certificate"), "{told}"),
+                (false, Err(error)) => assert!(error.contains("issuer certificate"), "{error}"),
                 (_, other) => panic!("TLS {version}, whole: {is_whole}: {other:?}"),
             }
         }

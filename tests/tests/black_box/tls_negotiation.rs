@@ -87,18 +87,18 @@ fn protocols_are_negotiated_with_alpn() {
     let pair = Pair::new(&files, "a", &["a.test"]);
     let server = serve(&files, &pair, &["--protocols", "h1"]);
     let address = server.address_of("https");
-    let told = |flags: &[&str]| s_client(&files, address, "a.test", flags);
-    let both = told(&["-alpn", "h2,http/1.1"]);
+    let connect = |flags: &[&str]| s_client(&files, address, "a.test", flags);
+    let both = connect(&["-alpn", "h2,http/1.1"]);
     assert!(both.contains("ALPN protocol: http/1.1"), "{both}");
     let default = serve(&files, &pair, &[]);
     let flags = ["-alpn", "h2,http/1.1"];
     let newer = s_client(&files, default.address_of("https"), "a.test", &flags);
     assert!(newer.contains("ALPN protocol: h2"), "{newer}");
     default.stop();
-    let none = told(&[]);
+    let none = connect(&[]);
     assert!(none.contains("No ALPN negotiated") && none.contains("HTTP/1.1 200"), "{none}");
     // RFC 7301 §3.2: without a common protocol the handshake fails.
-    let other = told(&["-alpn", "h3"]);
+    let other = connect(&["-alpn", "h3"]);
     assert!(other.contains("no application protocol"), "{other}");
     server.stop();
 }
@@ -200,8 +200,8 @@ fn a_session_without_a_client_certificate_is_not_resumed_where_needed() {
         assert!(first.contains("HTTP/1.1 200"), "{first}");
         let again = s_client(&files, open, "a.test", &[version, "-sess_in", &session]);
         assert!(again.contains("Reused, TLSv1."), "{again}");
-        let told = s_client(&files, closed, "a.test", &[version, "-sess_in", &session]);
-        assert!(!told.contains("HTTP/1.1 200") && !told.contains("Reused, "), "{told}");
+        let output = s_client(&files, closed, "a.test", &[version, "-sess_in", &session]);
+        assert!(!output.contains("HTTP/1.1 200") && !output.contains("Reused, "), "{output}");
     }
     server.stop();
 }

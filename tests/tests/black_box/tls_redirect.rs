@@ -217,13 +217,13 @@ fn redirects_to_a_host_without_a_certificate_are_reported() {
         };
         let taken = lines.iter().filter(|line| !is_of_start(line));
         let taken: Vec<&String> = taken.skip(1).collect();
-        let [_of_wild, _of_other, told, _of_same] = taken[..] else { panic!("{taken:?}") };
+        let [_of_wild, _of_other, warning, _of_same] = taken[..] else { panic!("{taken:?}") };
         let host = if canonical.is_empty() { "b.test" } else { "a.test" };
         let expected = format!(
             "pinion: warning: redirects lead to {host}, which no certificate names any more: \
              restart, or set --canonical-host"
         );
-        assert_eq!(*told, expected);
+        assert_eq!(*warning, expected);
         server.stop();
     }
 }
@@ -276,8 +276,8 @@ fn without_a_host_in_the_certificates_the_flag_is_required() {
             "pinion: --redirect-http needs a host to redirect to, {why}; add --canonical-host \
              HOST\n"
         );
-        let told = ended.stderr.split_inclusive('\n').filter(|line| line.starts_with("pinion:"));
-        assert_eq!((ended.code, told.collect::<String>()), (Some(2), line));
+        let output = ended.stderr.split_inclusive('\n').filter(|line| line.starts_with("pinion:"));
+        assert_eq!((ended.code, output.collect::<String>()), (Some(2), line));
         assert!(!files.join("state").exists(), "no certificate was made");
         let start = Start::serve(&[&listen[1..], &flags].concat());
         start.flags(&["--canonical-host", "a.test"]).start().stop();

@@ -104,13 +104,13 @@ fn an_unusable_pair_on_disk_keeps_the_previous_certificate() {
     let server = serve(&files, &served);
     let said = server.lines().len();
     fs::copy(&other.key, &served.key).expect("copied");
-    let told = server.wait_for_line(said, |line| line.contains("certificate"));
+    let logged = server.wait_for_line(said, |line| line.contains("certificate"));
     let (key, cert) = (served.key.display(), served.cert.display());
     let expected = format!(
         "pinion: cannot reload certificate {cert}, keeping the previous one: {key}: the private \
          key does not belong to the certificate in {cert}; "
     );
-    assert!(told.starts_with(&expected), "{told}");
+    assert!(logged.starts_with(&expected), "{logged}");
     assert!(is_trusted(&server, &kept));
     // The other half of the pair is reloaded automatically, and each message is printed once.
     fs::copy(&other.cert, &served.cert).expect("copied");
@@ -135,12 +135,12 @@ fn an_unusable_pair_at_sighup_keeps_the_previous_certificate() {
         let said = server.lines().len();
         fs::copy(change, &served.key).expect("copied");
         server.signal(Signal::HUP);
-        let told = server.wait_for_line(said, |line| line.contains("certificate"));
+        let logged = server.wait_for_line(said, |line| line.contains("certificate"));
         let (key, cert) = (served.key.display(), served.cert.display());
         let head = format!(
             "pinion: cannot reload certificate {cert}, keeping the previous one: {key}: {why}"
         );
-        assert!(told.starts_with(&head), "{told}");
+        assert!(logged.starts_with(&head), "{logged}");
         assert!(is_trusted(&server, &kept));
     }
     let said = server.lines().len();

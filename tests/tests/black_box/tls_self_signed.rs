@@ -18,7 +18,7 @@ fn serve(site: &Folder, state: &Path, flags: &[&str]) -> Server {
 }
 
 /// Returns the file and the fingerprint in the log.
-fn told(server: &Server) -> (PathBuf, String) {
+fn printed_certificate(server: &Server) -> (PathBuf, String) {
     let line = server.wait_for_line(0, |line| line.starts_with("self-signed certificate "));
     let rest = line.trim_start_matches("self-signed certificate ");
     let (file, sum) = rest.split_once(", SHA-256 ").expect("a fingerprint");
@@ -43,7 +43,7 @@ fn a_certificate_is_created_once_with_a_private_key() {
         ("rsa2048", "Public-Key: (2048 bit)"),
     ] {
         let server = serve(&site, &folder, &["--tls-self", word]);
-        let (file, sum) = told(&server);
+        let (file, sum) = printed_certificate(&server);
         let both = file.with_extension("pem");
         assert_eq!((mode(&file), mode(&both)), (0o644, 0o600));
         let contents = fs::read_to_string(&file).expect("a certificate");
@@ -61,7 +61,7 @@ fn a_certificate_is_created_once_with_a_private_key() {
         assert!(got.ends_with("home"), "{got}");
         server.stop();
         let again = serve(&site, &folder, &["--tls-self", word]);
-        assert_eq!(told(&again), (file, sum));
+        assert_eq!(printed_certificate(&again), (file, sum));
         again.stop();
     }
 }
@@ -72,7 +72,7 @@ fn servers_that_start_together_share_one_certificate() {
     let sums: Vec<_> = thread::scope(|scope| {
         let start = || {
             let server = serve(&site, state.path(), &[]);
-            let sum = told(&server);
+            let sum = printed_certificate(&server);
             server.stop();
             sum
         };
@@ -88,13 +88,13 @@ fn servers_that_start_together_share_one_certificate() {
 fn a_soon_expiring_certificate_is_renewed_at_start() {
     let (site, state) = (site(), Folder::new("renewed"));
     let server = serve(&site, state.path(), &[]);
-    let (file, first) = told(&server);
+    let (file, first) = printed_certificate(&server);
     server.stop();
     // A certificate that is valid for two days replaces it.
     let short = pinion_tests::tls_certificates::Pair::new(&state, "short", &["localhost"]);
     fs::copy(short.bundled(), file.with_extension("pem")).expect("copied");
     let server = serve(&site, state.path(), &[]);
-    let (again, second) = told(&server);
+    let (again, second) = printed_certificate(&server);
     assert_eq!(again, file);
     assert_ne!(first, second);
     let until = openssl("x509")
@@ -126,7 +126,7 @@ fn a_server_with_a_configuration_renews_its_certificate() {
 
 #[track_caller]
 fn renews_a_short_one(server: Server, state: &Folder) {
-    let (file, first) = told(&server);
+    let (file, first) = printed_certificate(&server);
     let short = pinion_tests::tls_certificates::Pair::new(state, "short", &["localhost"]);
     let both = file.with_extension("pem");
     fs::copy(short.bundled(), state.join("tls/next")).expect("copied");
@@ -135,8 +135,8 @@ fn renews_a_short_one(server: Server, state: &Folder) {
     server.signal(Signal::HUP);
     // The one that took its place may be seen before the signal is; it is not the last one.
     let is_new = || {
-        let told = server.lines().split_off(lines);
-        let last = told.iter().rfind(|line| line.starts_with("self-signed certificate "))?;
+        let printed = server.lines().split_off(lines);
+        let last = printed.iter().rfind(|line| line.starts_with("self-signed certificate "))?;
         let until = openssl("x509")
             .args(["-noout", "-checkend", "2592000", "-in"])
             .arg(&file)
@@ -192,7 +192,7 @@ fn the_state_folder_follows_the_environment() {
         runner.args(all[at..].iter().map(|(name, value, _)| format!("{name}={value}")));
         let start = Start::site(site.path()).flags(&["--tls", "127.0.0.1:0"]).under(runner);
         let server = start.start();
-        let (file, _) = told(&server);
+        let (file, _) = printed_certificate(&server);
         assert_eq!(file.parent(), Some(state.join(all[at].2).as_path()));
         server.stop();
     }

@@ -77,8 +77,8 @@ fn a_client_has_a_share_of_the_tunnels() {
             wait_for("the place of a tunnel that has ended", is_free);
         }
         let lines = server.last_words();
-        let told = "the client has 2 WebSockets or other tunnels open (--max-tunnels-per-client)";
-        assert!(lines.iter().any(|line| line.contains(told)), "{lines:#?}");
+        let reason = "the client has 2 WebSockets or other tunnels open (--max-tunnels-per-client)";
+        assert!(lines.iter().any(|line| line.contains(reason)), "{lines:#?}");
     }
 }
 

@@ -163,7 +163,7 @@ fn a_file_that_is_not_a_socket_is_refused_with_its_type_and_kept() {
     symlink("file", at("link")).expect("a link");
     symlink("nothing", at("dangling")).expect("a link");
     mkfifoat(CWD, at("pipe"), Mode::RUSR | Mode::WUSR).expect("a pipe");
-    for (name, what) in [
+    for (name, expected_type) in [
         ("file", "a regular file"),
         ("folder", "a folder"),
         ("link", "a symbolic link"),
@@ -174,7 +174,10 @@ fn a_file_that_is_not_a_socket_is_refused_with_its_type_and_kept() {
         let ended = refused(&folder, &[&address(&at(name))]);
         let said = ended.stderr;
         assert_eq!(ended.code, Some(1), "{said}");
-        assert!(said.contains(&format!("{what} has this name; remove it or")), "{name}: {said}");
+        assert!(
+            said.contains(&format!("{expected_type} has this name; remove it or")),
+            "{name}: {said}"
+        );
         let after = at(name).symlink_metadata().expect("there still").file_type();
         assert_eq!(after, before, "{name}");
     }

@@ -18,8 +18,8 @@ fn watched(site: &Path, flags: &[&str]) -> Server {
 
 #[track_caller]
 fn wait_for_text(server: &Server, target: &str, text: &str) {
-    let what = format!("{target} says {text:?} within {PATIENCE:?}");
-    wait_for(&what, || (server.get(target).body == text.as_bytes()).then_some(()));
+    let condition = format!("{target} says {text:?} within {PATIENCE:?}");
+    wait_for(&condition, || (server.get(target).body == text.as_bytes()).then_some(()));
 }
 
 /// Writes a file next to another one, and renames it over that.

@@ -595,7 +595,7 @@ fn wrong_folders_are_errors_of_the_configuration() {
         folder.write("p.toml", text);
         let file = folder.join("p.toml");
         let ended = run(&["check", file.to_str().expect("text")]);
-        let told = format!("{}{}", ended.stdout, ended.stderr);
-        assert!(told.contains(expected), "{lines}: {told}");
+        let output = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(output.contains(expected), "{lines}: {output}");
     }
 }
