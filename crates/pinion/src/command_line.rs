@@ -182,8 +182,8 @@ fn written(sections: impl IntoIterator<Item = ManualSection>) -> String {
         let name = title[..1].to_owned() + &title[1..].to_lowercase();
         let separator = if text.is_empty() { "" } else { "\n" };
         text += &format!("{separator}{name}:\n");
-        for (what, about) in entries {
-            text += &format!("  {what}\n          {about}\n");
+        for (entry, about) in entries {
+            text += &format!("  {entry}\n          {about}\n");
         }
     }
     text

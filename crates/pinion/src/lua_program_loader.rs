@@ -70,7 +70,7 @@ pub(crate) fn alone(path: &Path, allowance: Allowance) -> Result<SiteProgram, Fa
         return Err(anyhow!("{shown} does not exist; give the path of a Lua script{remark}").into());
     }
     let text = regular_file::read(path, SCRIPT_MAX_MIB);
-    let text = text.map_err(|what| anyhow!("{shown} {what}"))?;
+    let text = text.map_err(|message| anyhow!("{shown} {message}"))?;
     with_key(SiteProgram::new(&path.to_string_lossy(), text).allowed(allowance))
 }
 
@@ -129,13 +129,13 @@ pub(crate) fn syntax_errors(path: &Path, code: &[(Box<[u8]>, Vec<u8>)]) -> Vec<S
 pub(crate) fn code_errors(folder: &Path, code: &BTreeMap<Box<[u8]>, Vec<u8>>) -> Vec<CodeError> {
     let code: Vec<_> = code.iter().map(|(path, text)| (path.clone(), text.clone())).collect();
     let error = |reason: String| {
-        let located = reason.split_once(": ").and_then(|(place, what)| {
+        let located = reason.split_once(": ").and_then(|(place, message)| {
             let (file, line) = place.rsplit_once(':')?;
             let file = Path::new(file).strip_prefix(folder).ok()?.to_owned();
-            Some((file, Some(line.parse().ok()?), what.to_owned()))
+            Some((file, Some(line.parse().ok()?), message.to_owned()))
         });
-        let (file, line, what) = located.unwrap_or((PathBuf::new(), None, reason));
-        CodeError { file, line, what, folder: folder.to_owned() }
+        let (file, line, message) = located.unwrap_or((PathBuf::new(), None, reason));
+        CodeError { file, line, what: message, folder: folder.to_owned() }
     };
     syntax_errors(folder, &code).into_iter().map(error).collect()
 }

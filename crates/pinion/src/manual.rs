@@ -133,7 +133,7 @@ fn synopsis(verb: &VerbRow) -> String {
 fn notes(page: &mut ManualPage, sections: impl IntoIterator<Item = ManualSection>) {
     for ManualSection { title, entries } in sections {
         page.section(title);
-        entries.iter().for_each(|(what, about)| page.item(&format!("`{what}`"), about));
+        entries.iter().for_each(|(entry, about)| page.item(&format!("`{entry}`"), about));
     }
 }
 

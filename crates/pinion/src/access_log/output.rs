@@ -157,8 +157,8 @@ mod tests {
             (libc::EISDIR, "Is a directory; name a file in it"),
             (libc::ENOSPC, "No space left on device"),
         ] {
-            let told = cannot_open(&io::Error::from_raw_os_error(number));
-            assert!(told.starts_with(expected), "{told}");
+            let message = cannot_open(&io::Error::from_raw_os_error(number));
+            assert!(message.starts_with(expected), "{message}");
         }
     }
 }

@@ -209,22 +209,22 @@ impl<'t> ConfigLine<'t> {
         }
         if message.starts_with("unexpected key or value") {
             let rest = self.text.get(at - self.start..).unwrap_or_default();
-            let what = match rest.get(..1) {
+            let problem = match rest.get(..1) {
                 Some(mark @ (";" | ",")) => format!("remove the {mark} after the value"),
                 Some("/") => COMMENT.to_owned(),
                 _ => "expected nothing more after the value; each key has a line of its own".into(),
             };
-            return ((at, format!("{key}: {what}")), true);
+            return ((at, format!("{key}: {problem}")), true);
         }
         if message.starts_with("missing opening quote") {
-            let what = format!("a quote is missing before {}", item.trim_matches('"'));
-            return ((at, format!("{key}: {what}")), false);
+            let problem = format!("a quote is missing before {}", item.trim_matches('"'));
+            return ((at, format!("{key}: {problem}")), false);
         }
         if message.starts_with("string values must be quoted") && !item.is_empty() {
             return ((at, format!("{key}: a string needs quotes: {}", quoted(item))), false);
         }
-        let what = plain(message).unwrap_or_else(|| NEITHER.to_owned());
-        ((at, format!("{key}: {what}")), false)
+        let problem = plain(message).unwrap_or_else(|| NEITHER.to_owned());
+        ((at, format!("{key}: {problem}")), false)
     }
 
     /// Explains an error in a line that has no `=` after a name.

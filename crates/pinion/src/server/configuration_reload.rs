@@ -152,9 +152,9 @@ impl Renewer {
             let taken = catch_unwind(AssertUnwindSafe(|| self.take_up(&reports)));
             let taken = taken.unwrap_or_else(|_| Err(anyhow!("loading panicked").into()));
             if let Err(failure) = taken {
-                let what = self.config.path.display();
+                let config_path = self.config.path.display();
                 reports.log(&Message::error(format!(
-                    "cannot reload {what}, keeping the previous version"
+                    "cannot reload {config_path}, keeping the previous version"
                 )));
                 report_failure(failure, &reports);
             }

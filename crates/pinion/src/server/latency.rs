@@ -120,9 +120,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_reported_time_is_at_most_an_eighth_too_long(micros in 0_u64..1 << 31) {
-            let told = most_micros(bucket(micros));
-            prop_assert!(told >= micros, "{told}");
-            prop_assert!(told <= micros + micros / STEPS as u64, "{told}");
+            let reported = most_micros(bucket(micros));
+            prop_assert!(reported >= micros, "{reported}");
+            prop_assert!(reported <= micros + micros / STEPS as u64, "{reported}");
         }
     }
 

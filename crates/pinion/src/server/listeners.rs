@@ -72,7 +72,7 @@ pub(crate) fn bind_all(
 fn overlapping(listeners: &[Listen]) -> Option<Failure> {
     let is_udp = |kind| kind == ListenKind::Quic;
     let addresses = listeners.iter().map(|listen| (&listen.address, is_udp(listen.kind)));
-    let Overlap { earlier, later, what } =
+    let Overlap { earlier, later, conflict } =
         listen_address::overlaps(addresses).into_iter().next()?;
     let (earlier, later) = (listeners.get(earlier)?, listeners.get(later)?);
     let named = |listen: &Listen| format!("{} {}", listen.origin(), listen.address);
@@ -80,7 +80,7 @@ fn overlapping(listeners: &[Listen]) -> Option<Failure> {
     Some(Failure::usage(if first == second {
         format!("{second} is given twice; give it once")
     } else {
-        format!("{first} and {second} {what}")
+        format!("{first} and {second} {conflict}")
     }))
 }
 

@@ -43,7 +43,7 @@ impl Hosts {
 
 /// Prints the served sites, the number of workers, and the limits.
 pub(super) fn print_start(kit: &Kit) {
-    let Kit { what, settings, config, sites, io, workers, capacity, .. } = kit;
+    let Kit { description, settings, config, sites, io, workers, capacity, .. } = kit;
     let has_scripts = capacity.has_scripts();
     if let Some(asked) = capacity.asked {
         warnings_and_notes::warning(format_args!(
@@ -62,7 +62,7 @@ pub(super) fn print_start(kit: &Kit) {
     let bound_bytes = capacity.bound_bytes(*workers, *io);
     let io = io_name(*io);
     stderr::line(format_args!(
-        "pinion {}: {what}, {} on {io}, at most {} connections{} and {} of memory ({} not counted)",
+        "pinion {}: {description}, {} on {io}, at most {} connections{} and {} of memory ({} not counted)",
         env!("CARGO_PKG_VERSION"),
         counted(*workers as u64, "worker"),
         count(capacity.connections),

@@ -139,8 +139,9 @@ fn rules_files_that_cannot_be_read_are_a_wrong_command_line() {
                 ]
             )
         );
-        let told = run(&folder, &format!("build site -o site.pinion {flags}{keep_going} --json"));
-        let problems = &told.json()["problems"];
+        let run_json =
+            run(&folder, &format!("build site -o site.pinion {flags}{keep_going} --json"));
+        let problems = &run_json.json()["problems"];
         assert_eq!(problems[1]["path"], "./site", "{problems}");
     }
     assert_eq!(folder.names(), ["site"]);

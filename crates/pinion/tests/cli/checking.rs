@@ -215,8 +215,8 @@ fn a_link_to_a_folder_that_holds_the_site_is_a_warning() {
     }
     let checked = run(&folder, "check site");
     let line = |name: &str| {
-        let what = "not followed: a symbolic link to a folder that contains it";
-        format!("warning: site: {name}: {what}\n")
+        let problem = "not followed: a symbolic link to a folder that contains it";
+        format!("warning: site: {name}: {problem}\n")
     };
     let expected = ["root", "self", "up"].map(line).concat();
     assert_eq!((checked.code, checked.stderr), (0, expected));

@@ -102,9 +102,9 @@ fn settings_without_effect_are_reported_once() {
                  [[listen]]\naddress = \"127.0.0.1:0\"\nclient-ca = \"ca\"\n{certificate}{own}"
             ),
         );
-        let told = run(&folder, "check").text().to_owned();
-        let lines: Vec<&str> = told.lines().filter(|line| line.contains("no effect")).collect();
-        assert_eq!(lines, expected, "{told}");
+        let output = run(&folder, "check").text().to_owned();
+        let lines: Vec<&str> = output.lines().filter(|line| line.contains("no effect")).collect();
+        assert_eq!(lines, expected, "{output}");
     }
     let quic = "[[listen]]\nquic = \"127.0.0.1:0\"\nproxy-protocol = [\"10.0.0.0/8\"]\n";
     folder.write("pinion.toml", format!("[[site]]\npath = \"site\"\n{quic}"));

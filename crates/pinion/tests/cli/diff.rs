@@ -97,13 +97,13 @@ fn fields_and_codings_are_named() {
     let run = run(&folder, "diff a.pinion b.pinion");
     let style = run.text().split("~ /style.css").nth(1).expect("a line");
     let style = style.split("\n~ ").next().unwrap_or_default();
-    for told in [
+    for line in [
         "codings gzip ",
         " -> br ",
         "    Cache-Control: max-age=0, must-revalidate -> no-cache\n",
         "    X-Content-Type-Options: nosniff -> none\n",
     ] {
-        assert!(style.contains(told), "{style}");
+        assert!(style.contains(line), "{style}");
     }
     assert!(!style.contains("content"), "{style}");
     let built_in = "~ built-in pages\n    X-Content-Type-Options: nosniff -> none\n";
@@ -197,11 +197,11 @@ fn statuses_and_rules_are_in_the_document() {
     assert!(page["fields"].as_array().expect("a list").contains(&cached), "{page}");
 
     let rules = &document["rules"];
-    for (what, target) in [("added", "/posts/:splat"), ("removed", "/news/:splat")] {
-        let rules = rules[what].as_array().expect("a list");
-        assert_eq!(rules.len(), 1, "{what}: {rules:?}");
-        let told = (&rules[0]["path"], &rules[0]["target"], &rules[0]["status"]);
-        assert_eq!(told, (&"/blog/*".into(), &target.into(), &301.into()), "{what}");
+    for (list, target) in [("added", "/posts/:splat"), ("removed", "/news/:splat")] {
+        let rules = rules[list].as_array().expect("a list");
+        assert_eq!(rules.len(), 1, "{list}: {rules:?}");
+        let rule = (&rules[0]["path"], &rules[0]["target"], &rules[0]["status"]);
+        assert_eq!(rule, (&"/blog/*".into(), &target.into(), &301.into()), "{list}");
     }
     // Both archives have only one common rule, which cannot be out of order.
     assert_eq!(rules["reordered"], false);

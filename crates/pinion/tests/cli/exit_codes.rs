@@ -51,10 +51,10 @@ fn unservable_arguments_are_exit_2_with_advice() {
     }
     // The first address is not bound any more.
     folder.write("public/index.html", "x");
-    let told = "--listen fd:web: there is no socket from a service manager (LISTEN_PID and \
+    let message = "--listen fd:web: there is no socket from a service manager (LISTEN_PID and \
                 LISTEN_FDS are not set); start the server by a socket unit or give an address to \
                 bind, like 8080";
-    run(&folder, "serve public --listen unix:a.sock --listen fd:web").refused(2, told);
+    run(&folder, "serve public --listen unix:a.sock --listen fd:web").refused(2, message);
     assert!(!folder.join("a.sock").exists());
     // No certificate is created for listeners of which one cannot listen.
     let same = "serve public --listen 127.0.0.1:1 --tls 127.0.0.1:1 --state state";

@@ -20,15 +20,15 @@ fn a_folder_and_an_archive_are_served_alike() {
     let folder = Folder::with_site();
     build_site(&folder);
     let page = folder.read("site/index.html");
-    for what in ["site", "site.pinion"] {
-        let server = Server::start(&folder, what);
+    for source in ["site", "site.pinion"] {
+        let server = Server::start(&folder, source);
         let response = server.get("/");
-        assert_eq!((response.status, &response.body), (200, &page), "{what}");
+        assert_eq!((response.status, &response.body), (200, &page), "{source}");
         assert!(response.field("ETag").is_some() && response.field("Date").is_some());
         assert_eq!(response.field("Server"), None);
         assert_eq!(server.get("/none").status, 404);
         assert_eq!(server.get("/none").body, folder.read("site/404.html"));
-        assert_eq!(server.stop().0, Some(0), "{what}");
+        assert_eq!(server.stop().0, Some(0), "{source}");
     }
 }
 
@@ -58,9 +58,9 @@ fn a_path_alone_serves_a_folder_an_archive_or_a_script() {
 fn every_memory_mode_gives_the_same_responses() {
     let folder = Folder::with_site();
     build_site(&folder);
-    for what in ["site", "site.pinion"] {
+    for source in ["site", "site.pinion"] {
         for memory in ["map", "preload", "copy"] {
-            let server = Server::start(&folder, &format!("{what} --memory {memory}"));
+            let server = Server::start(&folder, &format!("{source} --memory {memory}"));
             assert_eq!(server.get("/style.css").body, folder.read("site/style.css"), "{memory}");
         }
     }
@@ -176,9 +176,9 @@ fn the_empty_dummy_responds_without_content() {
 fn sighup_reloads_a_replaced_archive_and_a_changed_folder() {
     let folder = Folder::with_site();
     build_site(&folder);
-    for what in ["site", "site.pinion"] {
-        let server = Server::start(&folder, what);
-        let title = format!("second state of {what}");
+    for source in ["site", "site.pinion"] {
+        let server = Server::start(&folder, source);
+        let title = format!("second state of {source}");
         publish(&folder, &title);
         assert!(!server.get("/").body.ends_with(format!("{title}</title>").as_bytes()));
         server.signal(Signal::HUP);

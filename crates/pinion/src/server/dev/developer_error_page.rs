@@ -80,10 +80,10 @@ impl SourceError {
             else {
                 continue;
             };
-            let is_told = number < in_first && !found.behind.is_empty();
+            let has_own_message = number < in_first && !found.behind.is_empty();
             let column = found.column.map_or_else(String::new, |column| format!(":{column}"));
             return Self {
-                message: if is_told { found.behind } else { first }.to_owned(),
+                message: if has_own_message { found.behind } else { first }.to_owned(),
                 position: Some(format!("{}:{}{column}", found.file, found.line)),
                 column: found.column,
                 lines: Some(lines),
