@@ -117,7 +117,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn encoded_credentials_are_parsed_unchanged(user in "[^:\\p{Cc}]{0,20}", password in "\\PC{0,20}") {
+        fn encoded_credentials_are_parsed_unchanged(
+            user in "[^:\\p{Cc}]{0,20}", password in "\\PC{0,20}",
+        ) {
             let value = format!("Basic {}", encoded(format!("{user}:{password}").as_bytes()));
             prop_assert_eq!(parsed(&value), pair(&user, &password));
         }

@@ -450,9 +450,9 @@ mod tests {
                 text.extend_from_slice(value.as_bytes());
                 places.push(FieldPlace::new(start..middle, middle..text.len()));
             }
-            let told = refused_request(&Fields::new(&text, &places));
-            assert_eq!(told.path, path.map(str::as_bytes), "{lines:?}");
-            assert_eq!(told.authority, authority.map(str::as_bytes), "{lines:?}");
+            let hints = refused_request(&Fields::new(&text, &places));
+            assert_eq!(hints.path, path.map(str::as_bytes), "{lines:?}");
+            assert_eq!(hints.authority, authority.map(str::as_bytes), "{lines:?}");
         }
     }
 

@@ -57,7 +57,7 @@ pub(crate) fn make(folder: &Path, mode: u32) -> anyhow::Result<()> {
 pub(crate) fn unusable(problem: &str, error: &io::Error) -> anyhow::Error {
     let why = without_number(&error.to_string());
     anyhow!(
-        "{problem}: {why}; give a folder that the user that runs Pinion can write: --state FOLDER, or \
-         state in [tls]"
+        "{problem}: {why}; give a folder that the user that runs Pinion can write: --state FOLDER, \
+         or state in [tls]"
     )
 }

@@ -210,7 +210,7 @@ impl ListenerEndpoint {
     }
 
     /// Passes an event of a connection to its endpoint, and returns the reply.
-    pub(crate) fn tell(
+    pub(crate) fn handle_event(
         &mut self,
         handle: ConnectionHandle,
         event: EndpointEvent,

@@ -58,7 +58,7 @@ impl Holder {
 }
 
 impl Reader {
-    fn tell(&self, letter: u8, bytes: usize) {
+    fn report(&self, letter: u8, bytes: usize) {
         let _ = self.came.send((letter, bytes));
         if letter == b'h' {
             let _ = self.held.lock().expect("one at a time").recv();
@@ -69,7 +69,7 @@ impl Reader {
 impl App for Reader {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         if let Event::Head(head) = event {
-            self.tell(head.target.path[1], 1);
+            self.report(head.target.path[1], 1);
             exchange.prepared(&response(b""), None);
         }
     }
@@ -77,7 +77,7 @@ impl App for Reader {
     fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         match event {
             ByteStreamEvent::Open => stream.want(u64::MAX),
-            ByteStreamEvent::Bytes(bytes) => self.tell(bytes[0], bytes.len()),
+            ByteStreamEvent::Bytes(bytes) => self.report(bytes[0], bytes.len()),
             _ => {}
         }
     }

@@ -60,11 +60,11 @@ fn plan(requests: &[Request], window_bytes: usize, ending: Ending) -> Plan {
 }
 
 /// Runs a story with many seeds; all laws hold.
-fn told(faults: &Faults, plans: impl Fn() -> Vec<Plan>) {
-    told_often(30, faults, plans);
+fn run_story(faults: &Faults, plans: impl Fn() -> Vec<Plan>) {
+    run_story_with_seeds(30, faults, plans);
 }
 
-fn told_often(times: u64, faults: &Faults, plans: impl Fn() -> Vec<Plan>) {
+fn run_story_with_seeds(times: u64, faults: &Faults, plans: impl Fn() -> Vec<Plan>) {
     for readiness in [true, false] {
         for seed in 0..times {
             let scenario = Scenario::story(readiness, faults.clone(), plans());
@@ -81,7 +81,7 @@ fn late() -> Faults {
 
 #[test]
 fn a_stream_is_notified_of_an_end_before_its_upgrade() {
-    told(&late(), || {
+    run_story(&late(), || {
         let requests = [request(Kind::Posted, 0, 0), request(Kind::Upgrade, 0, 900)];
         vec![plan(&requests, 3000, Ending::HalfCloses)]
     });
@@ -89,7 +89,7 @@ fn a_stream_is_notified_of_an_end_before_its_upgrade() {
 
 #[test]
 fn a_stream_gets_its_end_after_the_last_byte() {
-    told(&late(), || {
+    run_story(&late(), || {
         let requests = [request(Kind::Upgrade, 0, 9000)];
         vec![plan(&requests, 100, Ending::HalfCloses)]
     });
@@ -97,7 +97,7 @@ fn a_stream_gets_its_end_after_the_last_byte() {
 
 #[test]
 fn received_content_is_used_although_the_client_has_ended() {
-    told(&late(), || {
+    run_story(&late(), || {
         let requests = [request(Kind::Sip, 0, 5000), request(Kind::Small, 10, 0)];
         vec![plan(&requests, 3000, Ending::HalfCloses)]
     });
@@ -105,7 +105,7 @@ fn received_content_is_used_although_the_client_has_ended() {
 
 #[test]
 fn a_stream_that_the_client_does_not_read_times_out() {
-    told(&Faults::default(), || {
+    run_story(&Faults::default(), || {
         let requests = [request(Kind::Fill, 100_000, 0)];
         vec![plan(&requests, 500, Ending::StopsReading { after_bytes: 100 })]
     });
@@ -113,7 +113,7 @@ fn a_stream_that_the_client_does_not_read_times_out() {
 
 #[test]
 fn a_large_response_may_take_longer_than_an_idle_connection_lives() {
-    told(&Faults::default(), || {
+    run_story(&Faults::default(), || {
         let mut slow = plan(&[request(Kind::Mapped, 200_000, 0)], 3000, Ending::Leaves);
         slow.pace = Pace { send_bytes: usize::MAX, read_bytes: 1000, gap_ms: 2000 };
         vec![slow]
@@ -122,7 +122,7 @@ fn a_large_response_may_take_longer_than_an_idle_connection_lives() {
 
 #[test]
 fn a_slow_reader_on_a_unix_socket_does_not_time_out() {
-    told(&Faults::default(), || {
+    run_story(&Faults::default(), || {
         // It takes minutes until the output queue has space again.
         let mut slow = plan(&[request(Kind::Mapped, 200_000, 0)], 64_000, Ending::Leaves);
         slow.connect.local = true;
@@ -133,7 +133,7 @@ fn a_slow_reader_on_a_unix_socket_does_not_time_out() {
 
 #[test]
 fn an_exchange_that_is_refused_in_the_middle_ends_once() {
-    told(&late(), || {
+    run_story(&late(), || {
         let mut echo = request(Kind::Echo, 0, 300);
         echo.chunks = Some(vec![300]);
         let mut plan = plan(&[echo], 3000, Ending::Stays);
@@ -152,7 +152,7 @@ fn an_exchange_that_is_refused_in_the_middle_ends_once() {
 
 #[test]
 fn a_cancelled_handler_deadline_does_not_end_the_send() {
-    told(&Faults::default(), || {
+    run_story(&Faults::default(), || {
         // The handler of the second request sets a deadline and responds before it; the responses
         // wait for a client that reads now and then.
         let requests = [request(Kind::Fill, 3000, 0), request(Kind::Posted, 0, 0)];
@@ -164,7 +164,7 @@ fn a_cancelled_handler_deadline_does_not_end_the_send() {
 
 #[test]
 fn lingering_delivers_a_refusal() {
-    told(&late(), || {
+    run_story(&late(), || {
         let mut plan = plan(&[], 3000, Ending::Stays);
         plan.wire = [&b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"[..], &[b'x'; 20_000]].concat();
         plan.ends = vec![plan.wire.len()];
@@ -178,7 +178,7 @@ fn lingering_delivers_a_refusal() {
 
 #[test]
 fn lingering_waits_for_a_client_that_pauses() {
-    told(&late(), || {
+    run_story(&late(), || {
         let mut plan = plan(&[], 3000, Ending::Stays);
         plan.wire = [&b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"[..], &[b'x'; 20_000]].concat();
         plan.ends = vec![plan.wire.len()];
@@ -190,7 +190,7 @@ fn lingering_waits_for_a_client_that_pauses() {
 
 #[test]
 fn pipelined_requests_wait_for_a_slow_reader() {
-    told_often(2, &Faults::default(), || {
+    run_story_with_seeds(2, &Faults::default(), || {
         let requests = vec![request(Kind::Small, 1, 0); 20_000];
         let mut flood = plan(&requests, 3000, Ending::Leaves);
         flood.pace = Pace { send_bytes: usize::MAX, read_bytes: 3000, gap_ms: 0 };
@@ -212,17 +212,17 @@ fn without_pause(kind: Kind, content: usize, requests: usize) -> Plan {
 
 #[test]
 fn every_head_has_its_full_time() {
-    told_often(3, &Faults::default(), || vec![without_pause(Kind::Small, 0, 200)]);
+    run_story_with_seeds(3, &Faults::default(), || vec![without_pause(Kind::Small, 0, 200)]);
 }
 
 #[test]
 fn unwanted_content_has_its_full_time() {
-    told_often(3, &Faults::default(), || vec![without_pause(Kind::Unread, 300, 300)]);
+    run_story_with_seeds(3, &Faults::default(), || vec![without_pause(Kind::Unread, 300, 300)]);
 }
 
 #[test]
 fn a_dripping_head_times_out() {
-    told_often(3, &Faults::default(), || {
+    run_story_with_seeds(3, &Faults::default(), || {
         let mut plan = plan(&[request(Kind::Small, 1, 0)], 3000, Ending::Stays);
         let line = b"X-Drip: a line that takes its time\r\n".repeat(30);
         let at = plan.wire.len() - b"\r\n".len();
@@ -237,7 +237,7 @@ fn a_dripping_head_times_out() {
 
 #[test]
 fn lingering_ends_although_the_peer_continues() {
-    told_often(3, &Faults::default(), || {
+    run_story_with_seeds(3, &Faults::default(), || {
         // A client that reads would see the end of the response, and disconnect.
         let mut plan = plan(&[], 3000, Ending::StopsReading { after_bytes: 0 });
         plan.wire = [&b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"[..], &[b'x'; 20_000]].concat();
@@ -395,7 +395,7 @@ fn connections_that_are_idle_longest_are_closed_first() {
 #[test]
 fn lingering_ends_although_a_byte_comes_now_and_then() {
     const GAP_MS: u64 = LINGER_CONTENT_MS - 1000;
-    told_often(3, &Faults::default(), || {
+    run_story_with_seeds(3, &Faults::default(), || {
         let upload = request(Kind::Unread, 10, 2 << 20);
         let (head, _) = upload.wire();
         let mut plan = plan(&[upload], 3000, Ending::StopsReading { after_bytes: 0 });
@@ -407,7 +407,7 @@ fn lingering_ends_although_a_byte_comes_now_and_then() {
 
 #[test]
 fn dripping_unwanted_content_times_out() {
-    told_often(3, &Faults::default(), || {
+    run_story_with_seeds(3, &Faults::default(), || {
         let mut plan = plan(&[request(Kind::Unread, 10, 9000)], 3000, Ending::Stays);
         // The head is sent at once, the rest in more than eight minutes.
         plan.pace = Pace { send_bytes: 8, read_bytes: usize::MAX, gap_ms: 1000 };
@@ -418,7 +418,7 @@ fn dripping_unwanted_content_times_out() {
 
 #[test]
 fn dripping_content_does_not_extend_the_send_deadline() {
-    told_often(3, &Faults::default(), || {
+    run_story_with_seeds(3, &Faults::default(), || {
         let ending = Ending::StopsReading { after_bytes: 100 };
         let mut plan = plan(&[request(Kind::Unread, 3000, 20_000)], 500, ending);
         plan.pace = Pace { send_bytes: 80, read_bytes: usize::MAX, gap_ms: 1000 };
@@ -430,7 +430,7 @@ fn dripping_content_does_not_extend_the_send_deadline() {
 
 #[test]
 fn waking_a_handler_does_not_extend_the_deadline_of_its_client() {
-    told_often(3, &Faults::default(), || {
+    run_story_with_seeds(3, &Faults::default(), || {
         let mut plan = plan(&[request(Kind::Nagged, 0, 900)], 3000, Ending::Stays);
         plan.wire.truncate(plan.wire.len() - 100);
         plan.ends = vec![plan.wire.len()];
@@ -456,7 +456,7 @@ fn a_client_that_never_reads_times_out() {
 
 #[test]
 fn too_much_content_does_not_withdraw_a_response() {
-    told_often(5, &late(), || {
+    run_story_with_seeds(5, &late(), || {
         let mut unread = request(Kind::Unread, 10, 1_200_000);
         unread.chunks = Some(vec![60_000; 20]);
         let mut plan = plan(&[unread.clone()], 3000, Ending::Stays);
@@ -470,14 +470,14 @@ fn too_much_content_does_not_withdraw_a_response() {
 /// The backend checks this: a client whose window never fills gets no more than its turn.
 #[test]
 fn a_stream_to_a_fast_reader_does_not_monopolise_a_pass() {
-    told_often(2, &Faults::default(), || {
+    run_story_with_seeds(2, &Faults::default(), || {
         vec![plan(&[request(Kind::Fill, 8_000_000, 0)], 16_000_000, Ending::Leaves)]
     });
 }
 
 #[test]
 fn large_responses_to_a_fast_reader_do_not_monopolise_a_pass() {
-    told_often(2, &Faults::default(), || {
+    run_story_with_seeds(2, &Faults::default(), || {
         vec![plan(&vec![request(Kind::Mapped, 200_000, 0); 50], 16_000_000, Ending::Leaves)]
     });
 }
@@ -485,7 +485,7 @@ fn large_responses_to_a_fast_reader_do_not_monopolise_a_pass() {
 /// The handlers check this.
 #[test]
 fn many_messages_do_not_monopolise_a_pass() {
-    told(&Faults::default(), || {
+    run_story(&Faults::default(), || {
         let plain = || plan(&[request(Kind::Small, 10, 0)], 3000, Ending::Leaves);
         vec![plain(), plan(&[request(Kind::Showered, 0, 0)], 3000, Ending::Leaves), plain()]
     });
@@ -493,7 +493,7 @@ fn many_messages_do_not_monopolise_a_pass() {
 
 #[test]
 fn dates_follow_a_wall_clock_that_is_set_either_way() {
-    told(&Faults { set: 500, set_ms: SET_MAX_MS, ..late() }, || {
+    run_story(&Faults { set: 500, set_ms: SET_MAX_MS, ..late() }, || {
         let mut slow = plan(&vec![request(Kind::Small, 10, 0); 10], 3000, Ending::Leaves);
         slow.in_turn = true;
         slow.pace = Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 3000 };
@@ -504,7 +504,7 @@ fn dates_follow_a_wall_clock_that_is_set_either_way() {
 #[test]
 fn sends_that_find_no_memory_are_tried_again() {
     let faults = Faults { shortage: 700, ..late() };
-    told(&faults, || {
+    run_story(&faults, || {
         let requests = [Kind::Small, Kind::Mapped, Kind::Fill].map(|kind| request(kind, 50_000, 0));
         vec![plan(&requests, 20_000, Ending::Leaves), plan(&requests, 3000, Ending::HalfCloses)]
     });
@@ -513,7 +513,7 @@ fn sends_that_find_no_memory_are_tried_again() {
 #[test]
 fn a_permanent_lack_of_memory_is_a_stalled_send() {
     let faults = Faults { shortage: 1000, ..Faults::default() };
-    told(&faults, || {
+    run_story(&faults, || {
         let mut plan =
             plan(&[request(Kind::Small, 10, 0)], 3000, Ending::StopsReading { after_bytes: 0 });
         plan.closed_within_ms = Some(2 * SEND_STALL_MS);

@@ -343,7 +343,7 @@ fn is_not_in_the_way<const READINESS: bool>(speaks: Speaks) {
         let page = stage.client.request("GET", "/page", &[], true);
         stage.until(|stage| stage.client.content(page) == b"page");
     }
-    assert!(!stage.client.is_told_to_leave() && stage.client.end(flood).is_none());
+    assert!(!stage.client.has_received_goaway() && stage.client.end(flood).is_none());
     assert_eq!(stage.worker.app().gone, []);
     stage.ends_clean();
 }

@@ -81,8 +81,12 @@ mod tests {
             // A line after the blank line is no field.
             ("GET / HTTP/9.9\r\n\r\nAccept: text/plain\r\n", !head, Html),
         ] {
-            let told = glance(input.as_bytes());
-            assert_eq!((told.head_only, told.error_format), (head_only, error_format), "{input:?}");
+            let hints = glance(input.as_bytes());
+            assert_eq!(
+                (hints.head_only, hints.error_format),
+                (head_only, error_format),
+                "{input:?}"
+            );
         }
     }
 
@@ -90,8 +94,8 @@ mod tests {
     fn hints_are_taken_only_from_the_longest_allowed_head() {
         let long = [&b"GET / HTTP/1.1\r\nX: "[..], &[b'x'; 1 << 16], b"\r\nAccept: text/plain\r\n"];
         let long = long.concat();
-        let told = glance(&long);
-        assert_eq!(told.error_format, Html);
+        let hints = glance(&long);
+        assert_eq!(hints.error_format, Html);
     }
 
     /// A path is known only if bytes that have not arrived could not change it, and a host only if

@@ -210,7 +210,9 @@ proptest! {
     /// `head`, `interim` and `trailers` omit the same fields as those of HTTP/1, and those that
     /// only HTTP/1 may have (RFC 9113 §8.2.2).
     #[test]
-    fn dynamic_heads_have_the_same_fields_as_http1(fields in wild_fields(), length in option::of(any::<u64>())) {
+    fn dynamic_heads_have_the_same_fields_as_http1(
+        fields in wild_fields(), length in option::of(any::<u64>()),
+    ) {
         let parsed = |head: &[u8]| -> Vec<Pair> {
             let mut said = parsed(head);
             said.retain(|(name, _)| !is_of_connection(name));

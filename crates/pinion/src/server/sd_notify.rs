@@ -248,8 +248,8 @@ fn connect(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         [b'/', ..] => SocketAddr::from_pathname(name)?,
         _ => {
-            let supported = "only paths and abstract sockets (@NAME) are supported";
-            return Err(io::Error::other(supported));
+            let advice = "only paths and abstract sockets (@NAME) are supported";
+            return Err(io::Error::other(advice));
         }
     };
     let socket = UnixDatagram::unbound()?;

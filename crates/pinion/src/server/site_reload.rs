@@ -352,8 +352,8 @@ impl ReloadedSite {
         if self.is_reported(LoadOutcome::Unmounted, wish) {
             let source_path = self.loader.source().path().display();
             let error = format!(
-                "{source_path} is empty and on another file system than before, so keeping the previous \
-                 version; mount its file system again"
+                "{source_path} is empty and on another file system than before, so keeping the \
+                 previous version; mount its file system again"
             );
             self.published.set_error(self.id, Some(error.clone()));
             wish.reports.log(&Message::error(error));
@@ -384,8 +384,8 @@ impl ReloadedSite {
 /// Returns that a site has nothing to serve, because its first load has failed.
 pub(super) fn not_served(source_path: &dyn fmt::Display) -> Message {
     Message::error(format!(
-        "{source_path} is not served until the error is corrected; requests of this machine get the \
-         error, others status 503 (--dev)"
+        "{source_path} is not served until the error is corrected; requests of this machine get \
+         the error, others status 503 (--dev)"
     ))
 }
 

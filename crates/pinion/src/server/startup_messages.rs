@@ -62,7 +62,8 @@ pub(super) fn print_start(kit: &Kit) {
     let bound_bytes = capacity.bound_bytes(*workers, *io);
     let io = io_name(*io);
     stderr::line(format_args!(
-        "pinion {}: {description}, {} on {io}, at most {} connections{} and {} of memory ({} not counted)",
+        "pinion {}: {description}, {} on {io}, at most {} connections{} and {} of memory ({} not \
+         counted)",
         env!("CARGO_PKG_VERSION"),
         counted(*workers as u64, "worker"),
         count(capacity.connections),

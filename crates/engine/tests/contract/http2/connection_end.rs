@@ -70,7 +70,7 @@ fn a_client_is_asked_to_stop_uploading_before_the_connection_ends() {
         server.post(waiting, "at last\n");
         assert_eq!(http2.content_of(id), "at last\n");
         http2.closed();
-        assert!(http2.client.streams[&id].told_to_stop);
+        assert!(http2.client.streams[&id].asked_to_stop);
     });
 }
 
@@ -92,10 +92,10 @@ fn a_connection_is_not_idle_before_its_client_is_asked_to_stop() {
         idle.listen(|_| false);
         // Idle connections are closed by now.
         tardy.closed();
-        assert!(tardy.client.streams[&ids[0]].told_to_stop);
+        assert!(tardy.client.streams[&ids[0]].asked_to_stop);
         // A client that never acknowledges does not delay the end of the server.
         silent.listen(|_| false);
-        assert!(silent.client.streams[&ids[1]].told_to_stop);
+        assert!(silent.client.streams[&ids[1]].asked_to_stop);
     });
 }
 
@@ -117,7 +117,7 @@ fn a_silent_client_does_not_delay_the_end_after_its_last_response() {
         std::thread::sleep(Duration::from_millis(1200));
         server.post(waiting, "at last\n");
         silent.listen(|_| false);
-        assert!(silent.client.streams[&id].told_to_stop);
+        assert!(silent.client.streams[&id].asked_to_stop);
         // The same holds for a client that never acknowledges GOAWAY.
         let one = WorkerSettings {
             idle_ms: IDLE_MS,

@@ -135,15 +135,15 @@ fn content_is_held_to_the_limit_of_its_handler() {
             for says in [true, false] {
                 let id = upload(&mut http2, &server, path, bytes, says);
                 let stream = &http2.client.streams[&id];
-                let what = format!("{path}, {bytes} bytes, said {says}: {:?}", stream.status);
-                assert_eq!(stream.end, Some(End::Whole), "{what}");
+                let case = format!("{path}, {bytes} bytes, said {says}: {:?}", stream.status);
+                assert_eq!(stream.end, Some(End::Whole), "{case}");
                 if allowed {
-                    assert_eq!(stream.content, format!("{bytes} bytes").as_bytes(), "{what}");
+                    assert_eq!(stream.content, format!("{bytes} bytes").as_bytes(), "{case}");
                     continue;
                 }
-                assert_eq!(stream.status, Some(413), "{what}");
+                assert_eq!(stream.status, Some(413), "{case}");
                 let gone = server.gone.recv_timeout(PATIENCE);
-                assert_eq!(gone, Ok(Gone::ContentTooLarge), "{what}");
+                assert_eq!(gone, Ok(Gone::ContentTooLarge), "{case}");
             }
         }
         let huge = [("content-length", "18446744073709551615")];
@@ -210,7 +210,7 @@ fn unread_streams_do_not_block_others() {
 fn after_an_early_response_a_client_may_continue_to_send() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
-        for (bytes, is_told) in [(1 << 20, false), ((1 << 20) + 1, true)] {
+        for (bytes, is_asked_to_stop) in [(1 << 20, false), ((1 << 20) + 1, true)] {
             let length = bytes.to_string();
             let fields = [("content-length", length.as_str())];
             let id = http2.client.request("POST", "/hello", &fields, false);
@@ -221,7 +221,10 @@ fn after_an_early_response_a_client_may_continue_to_send() {
                 http2.seen();
                 sent += now;
             }
-            assert_eq!((sent, http2.client.streams[&id].told_to_stop), (1 << 20, is_told));
+            assert_eq!(
+                (sent, http2.client.streams[&id].asked_to_stop),
+                (1 << 20, is_asked_to_stop)
+            );
         }
     });
 }

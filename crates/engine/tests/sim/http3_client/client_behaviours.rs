@@ -10,7 +10,7 @@ use crate::run;
 use crate::scenario::Scenario;
 
 /// Runs one client with many seeds; all laws hold, and each request gets its whole response.
-fn told(times: u64, faults: &Faults, plan: impl Fn() -> Plan) {
+fn run_story(times: u64, faults: &Faults, plan: impl Fn() -> Plan) {
     for readiness in [true, false] {
         for seed in 0..times {
             let mut scenario = Scenario::story(readiness, faults.clone(), Vec::new());
@@ -65,7 +65,7 @@ fn post(kind: Kind, id: u64, size: u64, bytes: usize) -> Request {
 #[test]
 fn the_end_of_content_is_reported_without_being_requested() {
     for bytes in [0, 1, 900, 9000] {
-        told(20, &Faults::default(), || {
+        run_story(20, &Faults::default(), || {
             let content = pattern(1, bytes);
             let request = get(Kind::Exact, 1, bytes as u64);
             plan(vec![Request { content, chunks: Some(vec![bytes]), ..request }])
@@ -76,7 +76,7 @@ fn the_end_of_content_is_reported_without_being_requested() {
 /// A response without content has no trailers, as over HTTP/1 and HTTP/2.
 #[test]
 fn a_response_to_head_has_no_trailers() {
-    told(3, &Faults::default(), || {
+    run_story(3, &Faults::default(), || {
         plan(vec![Request { head_only: true, ..get(Kind::Fill, 1, 5000) }])
     });
 }
@@ -86,7 +86,7 @@ fn a_response_to_head_has_no_trailers() {
 fn a_mebibyte_arrives_at_a_kibibyte_a_second() {
     const BYTES: u64 = 1 << 20;
     for window_bytes in [1100, 65_535] {
-        told(1, &Faults::default(), || Plan {
+        run_story(1, &Faults::default(), || Plan {
             window_bytes,
             pace: Pace { send_bytes: usize::MAX, read_bytes: 700, gap_ms: 1000 },
             ..plan(vec![get(Kind::Fill, 1, BYTES), get(Kind::Small, 2, 100)])
@@ -111,7 +111,7 @@ fn an_unsent_datagram_is_dropped_with_its_connection() {
 fn a_path_that_loses_datagrams_and_changes_costs_time_only() {
     let faults =
         Faults { loss: 50, duplicate: 100, path_ms: 20, jitter_ms: 20, ..Faults::default() };
-    told(10, &faults, || Plan {
+    run_story(10, &faults, || Plan {
         protected: false,
         rebinds_after_ms: Some(300),
         ..plan(vec![get(Kind::Mapped, 1, 200_000), get(Kind::Fill, 2, 100_000)])
@@ -124,7 +124,7 @@ fn a_path_that_loses_datagrams_and_changes_costs_time_only() {
 fn unread_content_sets_no_deadline_for_other_uploads() {
     const UNREAD: u64 = 40;
     const READ_AFTER_MS: u64 = 2 * BODY_TIMEOUT_MS;
-    told(3, &Faults::default(), || {
+    run_story(3, &Faults::default(), || {
         let unread = (0..UNREAD).map(|id| post(Kind::Late, id, READ_AFTER_MS, 70_000));
         // The content is read in small parts, which together take longer than the deadline of
         // content.

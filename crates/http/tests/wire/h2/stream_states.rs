@@ -199,7 +199,7 @@ fn a_client_that_has_stopped_is_not_asked_to() {
 /// and its window is opened for all of it.
 #[test]
 fn a_client_whose_content_fits_is_not_asked_to_stop() {
-    for (sent, length, opened, is_told) in [
+    for (sent, length, opened, is_asked_to_stop) in [
         (0, 65_535, 0, false),
         (0, 65_536, (1 << 20) - 65_535, false),
         (10_000, 75_535, (1 << 20) - 55_535, false),
@@ -217,7 +217,7 @@ fn a_client_whose_content_fits_is_not_asked_to_stop() {
         if opened > 0 {
             expected.push(format!("WINDOW_UPDATE 1 {opened}"));
         }
-        if is_told {
+        if is_asked_to_stop {
             expected.push(r"PING done\x00\x00\x00\x01".to_owned());
         }
         assert_eq!(peer.sent(), expected, "{sent} of {length}");

@@ -231,7 +231,9 @@ mod tests {
     proptest! {
         /// Whatever a message and a source contain, the page has the same elements.
         #[test]
-        fn hostile_text_adds_no_elements_to_the_page(message in "(?s).{0,60}", source in "(?s).{0,60}") {
+        fn hostile_text_adds_no_elements_to_the_page(
+            message in "(?s).{0,60}", source in "(?s).{0,60}",
+        ) {
             let open = |text: &str| text.matches('<').count();
             let message = message.replace(['\n', ':'], "");
             let error = SourceError::new(&format!("a:1:1: {message}"), |_| Some(source.clone()));
