@@ -96,7 +96,9 @@ impl FailureLog {
         let advice = advice.as_deref().unwrap_or_default();
         match suppressed {
             0 => {
-                stderr::line(format_args!("pinion: {outcome} for {target}: {about}{cause}{advice}"))
+                stderr::line(format_args!(
+                    "pinion: {outcome} for {target}: {about}{cause}{advice}"
+                ));
             }
             count => stderr::line(format_args!(
                 "pinion: {outcome} for {target}: {about}{cause}{advice} (and {count} more before)"
