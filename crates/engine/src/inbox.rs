@@ -281,7 +281,7 @@ mod tests {
     /// Messages of another thread always arrive: a message that is posted between two checks of the
     /// worker is read before the worker sleeps, or wakes it.
     #[test]
-    fn no_message_is_missed_between_a_look_and_the_sleep() {
+    fn no_message_is_missed_between_the_check_and_the_sleep() {
         const MESSAGES: usize = 100_000;
         let (wake, woken) = std::sync::mpsc::channel();
         let inbox = Inbox::default();

@@ -66,7 +66,7 @@ mod tests {
     use std::os::fd::AsRawFd as _;
 
     #[test]
-    fn descriptors_that_were_opened_here_are_not_taken() {
+    fn descriptors_opened_by_this_process_are_not_inherited() {
         let own = File::open("/dev/null").expect("opened");
         let number = own.as_raw_fd();
         assert!(take_descriptor(number).is_none());

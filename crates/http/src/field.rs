@@ -362,7 +362,7 @@ mod tests {
 
     /// RFC 9110 §5.1: "Field names are case-insensitive".
     #[test]
-    fn every_known_name_in_any_case() {
+    fn known_names_are_recognised_in_any_case() {
         for &field in KnownField::ALL {
             let name = field.name();
             assert_eq!(KnownField::of(name.as_bytes()), Some(field));

@@ -164,7 +164,7 @@ mod tests {
     /// A client whose requests are refused again and again earns nothing by the responses that it
     /// gets.
     #[test]
-    fn refused_heads_are_earned_by_time_alone() {
+    fn the_budget_of_refused_heads_refills_only_with_time() {
         let mut budgets = Budgets::new();
         spend_all(&mut budgets, Budget::Heads, 0);
         budgets.answered();
@@ -175,7 +175,7 @@ mod tests {
 
     /// Windows may be opened for all DATA that was sent, however late.
     #[test]
-    fn windows_that_were_earned_are_kept() {
+    fn refilled_window_budgets_are_kept() {
         const FRAMES: u16 = 5000;
         let mut budgets = Budgets::new();
         (0..FRAMES).for_each(|_| budgets.sent_data(1));

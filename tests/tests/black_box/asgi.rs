@@ -257,7 +257,7 @@ fn content_is_streamed_both_ways() {
 }
 
 #[test]
-fn a_failure_ends_its_request_alone() {
+fn a_failure_ends_only_its_request() {
     let folder = application("asgi-failures");
     each_way(&folder, |server, _| {
         let pid = server.get("/run/pid").text().to_owned();

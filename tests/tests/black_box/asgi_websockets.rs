@@ -298,7 +298,7 @@ fn handshakes_are_checked() {
 }
 
 #[test]
-fn messages_of_all_sizes_come_back() {
+fn messages_of_all_sizes_are_echoed() {
     let folder = application("asgi-websocket-sizes");
     for io in Io::BOTH {
         let server = start(&folder, Protocol::Http1, io);

@@ -48,7 +48,7 @@ fn refused() -> Vec<(u16, Vec<u8>)> {
 }
 
 #[test]
-fn a_refused_request_ends_its_own_connection_alone() {
+fn a_refused_request_ends_only_its_own_connection() {
     let site = site();
     // One worker handles all of them.
     Matrix::of(site.path()).serve(&["--workers", "1"]).http1_only(BYTES).run(|server| {

@@ -32,7 +32,7 @@ fn responder(server: &Server, request: &Request) -> String {
 }
 
 #[test]
-fn requests_go_to_the_server_with_the_fewest() {
+fn requests_go_to_the_server_with_the_fewest_requests() {
     let folder = site("balance-load");
     // One server keeps its first request open until the test ends.
     let is_held = Arc::new(AtomicBool::new(true));
@@ -374,7 +374,7 @@ const CHECKS: &str = "health-path = \"/health\"\nhealth-interval = 1\nhealth-fai
                       health-passes = 2";
 
 #[test]
-fn health_checks_take_a_server_out_and_bring_it_back() {
+fn health_checks_disable_a_server_and_enable_it_again() {
     let folder = site("health");
     for io in Io::BOTH {
         let (a_is_well, b_is_well) =
@@ -426,7 +426,7 @@ fn health_checks_find_a_server_that_was_killed() {
 
 /// A reload adds checks, and ends those of removed servers.
 #[test]
-fn health_checks_come_and_go_with_a_reload() {
+fn a_reload_adds_and_removes_health_checks() {
     let folder = site("health-reload");
     let is_well = Arc::new(AtomicBool::new(true));
     let (a, b) = (patient("a", &is_well), patient("b", &is_well));

@@ -218,7 +218,7 @@ fn limit(server: &Server, limit: &str) {
 }
 
 #[test]
-fn a_server_started_with_few_descriptors_takes_as_many_clients_as_it_can() {
+fn with_few_descriptors_a_server_accepts_as_many_clients_as_possible() {
     for io in Io::BOTH {
         let folder = site();
         let server = start(io, &folder, &["--max-connections", "1000"]).open_files(100).start();
@@ -253,7 +253,7 @@ fn large_files_of_a_folder_take_descriptors_from_the_connections() {
 
 /// A head must arrive within 10 seconds (docs/serving.md, "Limits").
 #[test]
-fn a_head_that_does_not_come_in_time_is_refused() {
+fn a_head_that_times_out_is_refused() {
     let folder = site();
     let ways = ways(Protocol::is_http1).into_iter();
     let servers: Vec<Server> = ways.map(|way| start_in(way, &folder, &[]).start()).collect();

@@ -130,7 +130,7 @@ const LONG: [&str; 5] = ["--dummy", "--dummy-delay", "60s", "--workers", "1"];
 /// Responses of the server itself are sent at once, although their requests are later: by then the
 /// only worker has read the delayed request without responding to it.
 #[test]
-fn over_http1_a_response_takes_its_time() {
+fn over_http1_a_response_has_the_configured_delay() {
     for (protocol, io) in [Protocol::Http1, Protocol::Http1Tls]
         .into_iter()
         .flat_map(|protocol| Io::BOTH.map(|io| (protocol, io)))
@@ -148,7 +148,7 @@ fn over_http1_a_response_takes_its_time() {
 }
 
 #[test]
-fn over_http3_a_response_takes_its_time() {
+fn over_http3_a_response_has_the_configured_delay() {
     /// H3_MESSAGE_ERROR (RFC 9114 §8.1).
     const MESSAGE_ERROR: VarInt = VarInt::from_u32(0x10e);
     for io in Io::BOTH {

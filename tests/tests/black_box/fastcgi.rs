@@ -316,7 +316,7 @@ fn clients_choose_no_variables_that_applications_trust() {
 /// RFC 3875 §6.2.2: the response is that to a GET for another path, with the access rules of that
 /// path.
 #[test]
-fn a_local_redirect_leads_to_another_path_of_the_site() {
+fn a_local_redirect_is_served_from_another_path_of_the_site() {
     let folder = site("fastcgi-local");
     folder.write("site/secret.txt", "secret");
     let socket = folder.join("app.sock");

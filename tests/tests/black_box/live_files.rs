@@ -178,7 +178,7 @@ fn text_is_compressed_as_it_is_sent() {
 }
 
 #[test]
-fn rules_come_before_live_files_if_they_are_forced_or_for_one_path() {
+fn forced_and_exact_rules_precede_live_files() {
     let folder = site("live-rules");
     write_at(&folder, "media/a.txt", "a", 0);
     write_at(&folder, "media/b.txt", "b", 0);

@@ -269,7 +269,7 @@ fn a_slow_reader_gets_the_whole_file_and_does_not_block_others() {
 }
 
 #[test]
-fn without_the_flag_there_are_no_files() {
+fn without_the_flag_scripts_have_no_files() {
     let site = Site::new();
     let server = Start::site(&site.folder.join("site.lua")).start();
     let response = server.get("/why/data/small.txt");

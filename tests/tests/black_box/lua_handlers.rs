@@ -337,7 +337,7 @@ fn errors_are_logged_and_hidden_from_the_client() {
 }
 
 #[test]
-fn a_response_that_fails_in_the_middle_never_looks_complete() {
+fn a_response_that_fails_midway_never_looks_complete() {
     in_every_way(SCRIPT, |server| {
         let cut = server.client().try_exchange(&Request::get("/late-error"));
         assert!(cut.is_err(), "{cut:?}");

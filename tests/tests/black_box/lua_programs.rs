@@ -157,7 +157,7 @@ fn a_program_waits_for_its_reader() {
 }
 
 #[test]
-fn a_program_that_takes_too_long_is_stopped() {
+fn a_program_that_times_out_is_stopped() {
     let (_folder, server) = served(SHELL, &[]);
     let sleep = unique_sleep(1);
     let target = format!("{}&timeout=0.3", shell(&format!("echo begun; sleep {sleep}")));

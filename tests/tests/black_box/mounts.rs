@@ -285,7 +285,7 @@ fn servers_with_https_are_verified() {
 
 /// A reload adds mounts to a site and a server that had none, and removes them.
 #[test]
-fn mounts_come_and_go_with_a_reload() {
+fn a_reload_adds_and_removes_mounts() {
     let folder = site("mount-reload");
     let site = "[[site]]\npath = \"public\"\ninclude = \"*.php\"\n";
     let upstream = named("one");
@@ -310,7 +310,7 @@ fn mounts_come_and_go_with_a_reload() {
 
 /// A mount has precedence over files, however a client spells its path.
 #[test]
-fn no_spelling_of_a_path_leads_past_its_mount() {
+fn no_spelling_of_a_path_bypasses_its_mount() {
     const HIDDEN: &str = "a file below a mount";
     let folder = Folder::with(
         "mount-spellings",

@@ -72,7 +72,7 @@ fn the_health_check_is_answered_on_every_host() {
 
 /// The same holds while the server stops. Other methods on the path are no health checks.
 #[test]
-fn health_checks_are_logged_unless_the_operator_leaves_them_out() {
+fn health_checks_are_logged_unless_excluded() {
     let folder = Folder::with("health-log", [("site/index.html", "home")]);
     let log = folder.join("access.log");
     let site = "[[site]]\npath = \"site\"\n[log]\naccess = \"access.log\"\nhealth-log = false\n";

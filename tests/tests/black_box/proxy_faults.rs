@@ -308,7 +308,7 @@ fn a_half_closed_client_ends_its_upstream_request() {
 /// Content is forwarded in pieces, in both directions: the server holds as little of 100 MiB as of
 /// 5 MiB.
 #[test]
-fn a_hundred_mebibytes_take_as_much_memory_as_five() {
+fn a_hundred_mebibytes_use_as_much_memory_as_five() {
     const PIECE: usize = 1 << 20;
     let upstream = Upstream::start(|connection| {
         let piece = vec![b'x'; PIECE];

@@ -174,7 +174,7 @@ fn a_stream_continues_while_its_process_is_replaced() {
 }
 
 #[test]
-fn broken_code_leaves_the_processes_as_they_are() {
+fn broken_code_keeps_the_running_processes() {
     let folder = application("python-broken", "", "");
     folder.write("app/app.py", version(1, &folder));
     let server = start(&folder, Io::BOTH[0]);

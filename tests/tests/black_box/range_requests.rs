@@ -82,7 +82,7 @@ fn a_range_of_a_large_file_gives_just_its_bytes() {
 }
 
 #[test]
-fn several_ranges_come_as_parts_in_the_order_asked_for() {
+fn several_ranges_are_sent_as_parts_in_the_requested_order() {
     // §15.3.7.2: each part has its own Content-Range, the whole has none.
     explained_ways(&site(), |server| {
         for (target, total) in [("/page.txt", PAGE_BYTES), ("/large.bin", LARGE_BYTES)] {
@@ -177,7 +177,7 @@ fn invalid_ranges_are_ignored() {
 }
 
 #[test]
-fn a_range_is_for_get_alone() {
+fn ranges_apply_only_to_get() {
     // §14.2: Range is defined for GET.
     explained_ways(&site(), |server| {
         let head = server.exchange(&Request::head("/page.txt").field("Range", "bytes=0-1"));

@@ -86,7 +86,7 @@ fn open_releases(server: &Server) -> usize {
 }
 
 #[test]
-fn no_request_fails_while_releases_come_and_go() {
+fn no_request_fails_while_releases_are_switched() {
     for (io, memory) in [(Io::Epoll, "map"), (Io::Uring, "map"), (Io::Epoll, "copy")] {
         let folder = Folder::new("releases");
         let archives: Vec<String> = (1..=4).map(|number| archive(&folder, number)).collect();

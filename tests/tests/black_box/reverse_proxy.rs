@@ -81,7 +81,7 @@ fn requests_are_forwarded_where_no_file_responds() {
 
 /// A rule with status 404 is not forwarded to the application.
 #[test]
-fn rules_come_before_the_application() {
+fn rules_precede_the_application() {
     let upstream = Upstream::echo();
     let files = [
         ("site/index.html", "home"),
@@ -386,7 +386,7 @@ fn only_safe_requests_are_repeated() {
 }
 
 #[test]
-fn a_request_that_comes_back_is_a_loop() {
+fn a_request_that_returns_is_a_loop() {
     let folder = Folder::new("proxy-loop");
     let socket = folder.join("socket");
     let (listen, proxy) =

@@ -158,7 +158,7 @@ fn archives() -> (Folder, String, String) {
 }
 
 #[test]
-fn publish_list_and_go_back_over_ssh() {
+fn publish_list_and_rollback_work_over_ssh() {
     let bin = pinion().parent().expect("a folder").display().to_string();
     let machine = Machine::new(&format!("{bin}:/usr/bin:/bin"));
     let (_folder, one, two) = archives();

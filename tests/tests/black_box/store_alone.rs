@@ -338,7 +338,7 @@ fn the_proxy_protocol_passes_the_address_of_a_client() {
 }
 
 #[test]
-fn statistics_of_a_store_have_no_responses() {
+fn statistics_of_a_store_omit_responses() {
     for io in Io::BOTH {
         let server = start(io, &["127.0.0.1:0", "--stats", "3600"]);
         let mut client = StoreClient::connect(server.address_of("redis").port());

@@ -118,7 +118,7 @@ fn a_thread_limit_is_an_error_and_not_a_crash() {
 
 /// In a container that was made from scratch there is no `/tmp`.
 #[test]
-fn uploads_are_kept_in_memory_where_there_is_no_folder_for_them() {
+fn without_a_temporary_folder_uploads_are_kept_in_memory() {
     let root = EmptyRoot::with_program("/pinion");
     let (_folder, site) = script(UPLOADS);
     root.copy(&site, "/site.lua");

@@ -51,7 +51,7 @@ fn responses(socket: &Path) {
 }
 
 #[test]
-fn the_file_of_a_socket_comes_and_goes_with_its_server() {
+fn the_socket_file_is_created_and_removed_with_its_server() {
     for io in Io::BOTH {
         let folder = site();
         let socket = folder.join("a.sock");
@@ -63,7 +63,7 @@ fn the_file_of_a_socket_comes_and_goes_with_its_server() {
 }
 
 #[test]
-fn a_stopping_server_leaves_the_socket_of_another_one_alone() {
+fn a_stopping_server_keeps_the_socket_of_another_one() {
     for io in Io::BOTH {
         let folder = site();
         let socket = folder.join("b.sock");
@@ -79,7 +79,7 @@ fn a_stopping_server_leaves_the_socket_of_another_one_alone() {
 
 /// A draining server has closed its socket already; its successor replaces the file at once.
 #[test]
-fn a_server_that_drains_leaves_the_socket_of_its_successor_alone() {
+fn a_draining_server_keeps_the_socket_of_its_successor() {
     for io in Io::BOTH {
         let folder = site();
         folder.write("site/large.bin", vec![b'x'; 30 << 20]);

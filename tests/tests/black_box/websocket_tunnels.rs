@@ -204,7 +204,7 @@ fn a_reset_is_passed_to_the_other_side() {
 /// An application that does not read stops its client by the window of the stream, and affects
 /// nothing else on the connection.
 #[test]
-fn an_application_that_does_not_read_stops_its_client_alone() {
+fn an_application_that_does_not_read_blocks_only_its_client() {
     each_way(&async |_, mut client| {
         let Tunnel { sender, mut receiver, .. } = open(&mut client, "/silent").await;
         let sent = send_on(sender, LARGE_BYTES);
@@ -221,7 +221,7 @@ fn an_application_that_does_not_read_stops_its_client_alone() {
 
 /// Data that waits for a client that does not read is bounded, and delays no other stream.
 #[test]
-fn a_client_that_does_not_read_stops_its_application_alone() {
+fn a_client_that_does_not_read_blocks_only_its_application() {
     each_way(&async |_, mut client| {
         let Tunnel { mut sender, mut receiver, .. } = open(&mut client, "/flood").await;
         receiver.take(1).await.expect("a byte");

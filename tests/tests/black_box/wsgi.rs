@@ -201,7 +201,7 @@ fn all_protocols_reach_applications() {
 }
 
 #[test]
-fn a_failure_ends_its_request_alone() {
+fn a_failure_ends_only_its_request() {
     let folder = application("wsgi-failures");
     for io in Io::BOTH {
         let server = start(&folder, io, &mount(&folder, ""));

@@ -358,7 +358,7 @@ mod tests {
 
     /// The engine does not wait for the rest of a ClientHello that would be refused.
     #[test]
-    fn a_hello_without_records_that_is_too_long_is_known_with_its_suites() {
+    fn an_oversized_hello_without_records_is_judged_by_its_suites() {
         let mut message = hello_for(b"a..b").split_off(5);
         message[1..4].copy_from_slice(&[0, 0x40, 0]);
         assert_eq!(bare_choice(&message), Some(Choice::AesFirst));
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_not_known_before_its_record_is_whole() {
+    fn a_name_is_unknown_until_its_record_is_complete() {
         let hello = hello_for(b"a..b");
         for bytes in 0..hello.len() {
             assert_eq!(name(&hello[..bytes]), RequestedName::Unknown, "{bytes}");
@@ -443,7 +443,7 @@ mod tests {
 
     /// A connection must not wait for suites that never come.
     #[test]
-    fn records_that_do_not_belong_into_a_hello_are_known_when_they_come() {
+    fn records_that_do_not_belong_to_a_hello_are_detected_on_arrival() {
         let whole = hello(32, &[0x1301, 0x1303]);
         // A part that ends before the suites do, in a record of its own.
         let part = &whole[5..40];

@@ -117,7 +117,7 @@ fn bodies_stream_both_ways() {
 }
 
 #[test]
-fn chunked_comes_in_and_goes_out_chunked() {
+fn chunked_content_is_received_and_sent_chunked() {
     on_both(|server| {
         let request = b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\
             Connection: close\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nT: v\r\n\r\n";

@@ -26,7 +26,7 @@ fn chunked_post(path: &str, chunks: &str) -> Vec<u8> {
 }
 
 #[test]
-fn trailers_come_in_and_go_out() {
+fn trailers_are_received_and_sent() {
     on_both(|server| {
         let request = chunked_post(
             "/count",

@@ -534,7 +534,7 @@ fn run<const READINESS: bool>(seed: u64) -> u64 {
 /// Every opened connection ends once for the application, whatever its server does, and nothing of
 /// it is left.
 #[test]
-fn opened_connections_end_once_and_leave_nothing_behind() {
+fn opened_connections_end_once_and_leak_nothing() {
     let seeds = crate::number("PINION_SIM_SEEDS").unwrap_or(SEEDS);
     let only = crate::number("PINION_SIM_SEED");
     for seed in only.map_or(0..seeds, |seed| seed..seed + 1) {

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn another_attempt_has_the_time_that_is_left() {
+    fn another_attempt_has_the_remaining_time() {
         let mut attempts = attempts(3, 3);
         assert_eq!(attempts.time_left_ms(0), Ok(1_000));
         assert_eq!(attempts.time_left_ms(999), Ok(1));

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_go_to_the_process_with_the_fewest() {
+    fn requests_go_to_the_process_with_the_fewest_requests() {
         let queue = queue(2, 2, 1);
         let entered: Vec<QueueEntry> = (0..6).map(|request| queue.enter(request)).collect();
         let waits = [QueueEntry::Waits, QueueEntry::Full];

@@ -27,7 +27,7 @@ fn part(name: &str, file_name: Option<&str>) -> PartHead {
 }
 
 #[test]
-fn names_are_read_as_they_are_sent() {
+fn names_are_parsed_as_sent() {
     for (parameters, name, file_name) in [
         (r#"name="a""#, "a", None),
         ("name=a", "a", None),

@@ -167,7 +167,7 @@ fn escapes_are_decoded_once() {
 }
 
 #[test]
-fn escapes_of_escapes_are_decoded_until_none_is_left() {
+fn nested_escapes_are_decoded_completely() {
     for (path, decoded) in [
         ("/plain", "/plain"),
         ("/%41%2F", "/A/"),

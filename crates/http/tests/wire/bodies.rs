@@ -73,7 +73,7 @@ fn only_content_needs_output_space() {
 
 /// A trailer section is left in the input until it is complete, and is reported in one piece.
 #[test]
-fn trailers_come_in_one_piece() {
+fn trailers_are_delivered_in_one_piece() {
     let section = b"Sum: 7\r\nSign: x\r\n\r\n";
     let wire = [b"0\r\n".as_slice(), section, b"GET"].concat();
     for first in 3..3 + section.len() {

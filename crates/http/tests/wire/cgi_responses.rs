@@ -129,7 +129,7 @@ fn status_codes() {
 
 /// §6.3: "Each CGI field MUST NOT appear more than once in the response."
 #[test]
-fn fields_that_come_once() {
+fn fields_that_may_be_given_once() {
     for (name, value) in [("Status", "200 OK"), ("Location", "http://a/"), ("Content-Length", "0")]
     {
         let lower = name.to_lowercase();

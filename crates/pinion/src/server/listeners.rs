@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_alone_takes_ipv4_too() {
+    fn a_port_alone_also_listens_on_ipv4() {
         let bound = bound("0").expect("bound");
         let port = local_address(&bound[0].socket).expect("an address").port();
         assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_this_machine_lacks_is_left_out_of_a_name() {
+    fn addresses_of_a_name_that_this_machine_lacks_are_skipped() {
         let lacked = || io::Error::from(ErrorKind::AddrNotAvailable);
         let one = |address: SocketAddr| match address.port() {
             0 => Ok(address),
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_a_dead_socket_is_taken_over() {
+    fn the_file_of_a_dead_socket_is_replaced() {
         let path = std::env::temp_dir().join(format!("pinion-{}.sock", std::process::id()));
         let text = format!("unix:{}", path.display());
         let first = bind_unix(&path).expect("bound");

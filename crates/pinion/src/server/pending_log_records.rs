@@ -326,7 +326,7 @@ mod tests {
     /// The number of sent bytes is the length of the content less the bytes that were left in the
     /// queue, however much of a long response was sent before its end was queued.
     #[test]
-    fn content_that_left_before_the_end_was_queued_counts() {
+    fn content_sent_before_the_end_was_queued_is_counted() {
         const CONTENT: u64 = 200_000;
         const HEAD: u64 = 150;
         let cases = [(0, 0), (100, 0), (HEAD + 80_000, 0), (HEAD + CONTENT - 5, 0)]

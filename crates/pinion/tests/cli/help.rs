@@ -24,7 +24,7 @@ fn about(help: &str, flag: &str) -> String {
 }
 
 #[test]
-fn the_commands_that_a_site_needs_come_first() {
+fn the_commands_that_a_site_needs_are_listed_first() {
     let folder = Folder::new();
     assert_eq!(verbs(&folder)[..4], ["serve", "build", "check", "run"]);
 }

@@ -50,7 +50,7 @@ fn continue_is_sent_only_when_the_handler_wants_content() {
 }
 
 #[test]
-fn trailers_come_in_and_go_out() {
+fn trailers_are_received_and_sent() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         let sent = [("sum", "209"), ("host", "evil"), ("content_length", "7"), ("sign", "x, y")];

@@ -73,7 +73,7 @@ fn a_handler_continues_when_there_is_space_for_output() {
 }
 
 #[test]
-fn files_and_shared_bytes_go_out_in_order() {
+fn files_and_shared_bytes_are_sent_in_order() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         let id = http2.client.get("/pieces");

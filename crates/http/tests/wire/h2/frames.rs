@@ -20,7 +20,7 @@ fn fatal(bytes: &[u8]) -> String {
 
 /// RFC 9113 §3.4: the server's preface is SETTINGS, and the first frame it sends.
 #[test]
-fn our_settings_come_first() {
+fn our_settings_are_sent_first() {
     let peer = Peer::new(&SessionSettings::default());
     let sent = frames(&peer.out);
     assert_eq!((sent[0].kind, sent[0].flags, sent[0].stream), (SETTINGS, 0, 0));

@@ -50,7 +50,7 @@ fn a_mount_has_defaults() {
 }
 
 #[test]
-fn every_key_of_a_mount_is_taken() {
+fn every_key_of_a_mount_is_parsed() {
     let mount = read(
         "path = \"/api/\"\nproxy = [\"https://a:1\", \"unix:/run/b.sock\"]\ntimeout = 7\n\
          upstream-path = \"/v1\"\nhost = \"app.internal:80\"\ntls-name = \"a.internal\"\n\

@@ -37,7 +37,7 @@ fn the_longest_path_covers_itself_and_all_below() {
 }
 
 #[test]
-fn extensions_come_before_the_root() {
+fn extensions_precede_the_root() {
     let mounts = mounts(&["/", "*.gz", "*.tar.gz"]).expect("mounts");
     for (path, expected) in [
         ("/a/b.gz", "*.gz"),

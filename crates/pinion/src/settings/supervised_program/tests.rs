@@ -141,7 +141,7 @@ fn missing_files_are_reported_for_their_key() {
 }
 
 #[test]
-fn faults_have_their_lines() {
+fn errors_have_their_lines() {
     let program = "[[program]]\nname = \"a\"\ncommand = \"/bin/sh\"\n";
     for (lines, expected) in [
         (

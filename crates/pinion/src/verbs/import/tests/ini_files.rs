@@ -84,7 +84,7 @@ fn a_socket_listens_if_its_protocol_is_http() {
 }
 
 #[test]
-fn a_section_is_chosen_and_leads_to_others() {
+fn a_section_is_chosen_and_can_include_others() {
     let text = "[uwsgi]\nmodule = a\n[production]\nini = :base\nhttp = :80\nmodule = %x\n\
                 [base]\ninclude = shop.ini:more\nini = :production\n[more]\nthreads = 3\n";
     let convert = |section| {

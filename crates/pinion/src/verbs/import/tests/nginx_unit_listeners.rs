@@ -61,7 +61,7 @@ fn paths_of_the_application_for_everything_need_no_mount() {
 }
 
 #[test]
-fn the_listener_that_leads_to_routes_comes_first() {
+fn the_listener_that_passes_to_routes_precedes_others() {
     let listeners = r#""*:1": {"pass": "applications/b"}, "*:2": {"pass": "routes"}"#;
     let got = converted("unit.json", &unit(listeners, r#"{"action": {"pass": "applications/a"}}"#));
     assert_eq!(table(&got.text)["listen"], serde_json::json!([{"address": ":2"}]));
