@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_taken_apart() {
+    fn multipart_bodies_are_split_into_parts() {
         let body = b"--b\r\nContent-Type: x/y\r\nContent-Range: bytes 0-1/9\r\n\r\nab\
             \r\n--b\r\nContent-Type: x/y\r\nContent-Range: bytes 3-3/9\r\n\r\n\r\r\n--b--\r\n";
         let found = parts(&response("Content-Type", "multipart/byteranges; boundary=b", body));
@@ -135,13 +135,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a closing delimiter")]
-    fn a_body_that_ends_early_is_noticed() {
+    fn a_truncated_body_is_an_error() {
         let body = b"--b\r\nContent-Type: x/y\r\nContent-Range: bytes 0-1/9\r\n\r\nab";
         parts(&response("Content-Type", "multipart/byteranges; boundary=b", body));
     }
 
     #[test]
-    fn codings_are_undone() {
+    fn content_codings_are_decoded() {
         let frame = zstd::encode_all(&b"hello"[..], 1).expect("encoded");
         assert_eq!(decoded(&response("Content-Encoding", "zstd", &frame)), b"hello");
         assert_eq!(decoded(&response("X", "y", b"hello")), b"hello");

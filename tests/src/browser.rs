@@ -88,7 +88,7 @@ pub struct Complaint {
     /// The URL that it is about, if the event has one.
     pub url: Option<String>,
     /// The data of the event.
-    pub told: Value,
+    pub params: Value,
 }
 
 impl Browser {
@@ -158,7 +158,7 @@ impl Browser {
         }
         // Events that the last responses cause are reported before the page has been painted again.
         self.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)))");
-        told(&std::mem::take(&mut self.events))
+        visit_of(&std::mem::take(&mut self.events))
     }
 
     /// Evaluates an expression that leads to another page, such as a click, and waits as
@@ -176,7 +176,7 @@ impl Browser {
             if let Some(loader) = asked_for_page(&self.events)
                 && has_settled(&self.events, &loader)
             {
-                return told(&std::mem::take(&mut self.events));
+                return visit_of(&std::mem::take(&mut self.events));
             }
             let event = self.next_message(deadline, expression);
             self.events.push(event);
@@ -255,9 +255,9 @@ impl Browser {
     }
 
     #[track_caller]
-    fn next_message(&self, deadline: Instant, what: &str) -> Value {
+    fn next_message(&self, deadline: Instant, expected: &str) -> Value {
         let left = deadline.saturating_duration_since(Instant::now());
-        self.messages.recv_timeout(left).unwrap_or_else(|error| panic!("{what}: {error}"))
+        self.messages.recv_timeout(left).unwrap_or_else(|error| panic!("{expected}: {error}"))
     }
 }
 
@@ -313,28 +313,32 @@ fn has_settled(events: &[Value], loader: &Value) -> bool {
 }
 
 /// Summarizes a sequence of events.
-fn told(events: &[Value]) -> Visit {
+fn visit_of(events: &[Value]) -> Visit {
     let mut visit = Visit::default();
     for event in events {
-        let (name, told) = (event["method"].as_str().unwrap_or_default(), &event["params"]);
+        let (name, params) = (event["method"].as_str().unwrap_or_default(), &event["params"]);
         if name == "Network.responseReceived" {
-            let response = &told["response"];
+            let response = &params["response"];
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             visit.responses.push(Response {
                 url: text(&response["url"]),
-                purpose: text(&told["type"]),
-                status: wire_status(events, &told["requestId"])
+                purpose: text(&params["type"]),
+                status: wire_status(events, &params["requestId"])
                     .or(response["status"].as_u64())
                     .unwrap_or_default(),
                 from_cache: response["fromDiskCache"] == true
-                    || is_served_from_memory(events, &told["requestId"]),
+                    || is_served_from_memory(events, &params["requestId"]),
                 encryption: encryption(&response["securityDetails"]),
             });
         }
-        if is_complaint(name, told) {
-            let url = [&told["entry"]["url"], &told["response"]["url"]];
+        if is_complaint(name, params) {
+            let url = [&params["entry"]["url"], &params["response"]["url"]];
             let url = url.into_iter().find_map(Value::as_str).map(str::to_owned);
-            visit.complaints.push(Complaint { event: name.to_owned(), url, told: told.clone() });
+            visit.complaints.push(Complaint {
+                event: name.to_owned(),
+                url,
+                params: params.clone(),
+            });
         }
     }
     visit
@@ -366,15 +370,15 @@ fn is_served_from_memory(events: &[Value], request: &Value) -> bool {
     })
 }
 
-fn is_complaint(event: &str, told: &Value) -> bool {
+fn is_complaint(event: &str, params: &Value) -> bool {
     match event {
         "Audits.issueAdded" | "Runtime.exceptionThrown" => true,
         // The page itself has cancelled the request, for example because it was left.
-        "Network.loadingFailed" => told["canceled"] != true,
-        "Log.entryAdded" => matches!(told["entry"]["level"].as_str(), Some("error" | "warning")),
-        "Network.responseReceived" => told["response"]["status"].as_u64() >= Some(400),
+        "Network.loadingFailed" => params["canceled"] != true,
+        "Log.entryAdded" => matches!(params["entry"]["level"].as_str(), Some("error" | "warning")),
+        "Network.responseReceived" => params["response"]["status"].as_u64() >= Some(400),
         "Runtime.consoleAPICalled" => {
-            matches!(told["type"].as_str(), Some("assert" | "error" | "warning"))
+            matches!(params["type"].as_str(), Some("assert" | "error" | "warning"))
         }
         _ => false,
     }

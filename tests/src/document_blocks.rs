@@ -180,7 +180,7 @@ mod tests {
     use super::{fenced_commands, routes, yaml_commands};
 
     #[test]
-    fn blocks_of_lists_and_blocks_with_fences_in_them_are_whole() {
+    fn blocks_in_lists_and_blocks_that_contain_fences_are_complete() {
         let list = "1. Do:\n\n   ```sh\n   pinion serve public\n     curl /\n   ```\n2. Done\n";
         let page = "\n```html a.html\n  ``` end\n  <p>\n```\n";
         let document = format!("{list}{page}\n```sh\npinion check\n```\n");

@@ -23,9 +23,9 @@ impl EmptyRoot {
     pub fn with_program(path: &str) -> EmptyRoot {
         let root = EmptyRoot { folder: Folder::new("empty-root") };
         root.copy(pinion(), path);
-        let told = output(program("ldd", "libc-bin").arg(pinion()));
-        let told = String::from_utf8_lossy(&told.stdout);
-        for library in told.split_whitespace().filter(|word| word.starts_with('/')) {
+        let text = output(program("ldd", "libc-bin").arg(pinion()));
+        let text = String::from_utf8_lossy(&text.stdout);
+        for library in text.split_whitespace().filter(|word| word.starts_with('/')) {
             root.copy(Path::new(library), library);
         }
         root
@@ -66,10 +66,10 @@ mod tests {
     use crate::external_programs::stdout;
 
     #[test]
-    fn nothing_else_is_there() {
+    fn the_root_contains_only_the_program() {
         let root = EmptyRoot::with_program("/pinion");
-        let told = stdout(root.runner("65532:65532").args(["/pinion", "version"]));
-        assert!(told.starts_with(b"pinion "));
+        let text = stdout(root.runner("65532:65532").args(["/pinion", "version"]));
+        assert!(text.starts_with(b"pinion "));
         let failed = output(root.runner("65532:65532").args(["/bin/sh", "-c", "true"]));
         assert!(!failed.status.success());
     }

@@ -192,19 +192,19 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "sudo apt-get install the-package")]
-    fn a_missing_program_says_how_to_get_it() {
+    fn a_missing_program_fails_with_its_package() {
         program("no-such-program", "the-package");
     }
 
     #[test]
     #[should_panic(expected = "cargo xtask test --only needs")]
-    fn a_missing_python_program_says_how_to_get_it() {
+    fn a_missing_python_program_fails_with_installation_advice() {
         python_program("no-such-program");
     }
 
     #[test]
     #[should_panic(expected = "go/bin/no-such-program is missing")]
-    fn a_missing_go_program_says_where_it_should_be() {
+    fn a_missing_go_program_fails_with_its_expected_path() {
         go_program("no-such-program");
     }
 

@@ -29,7 +29,7 @@ pub struct Row {
     /// The section with the rule; of RFC 9114 unless another one is named.
     pub section: &'static str,
     /// The behaviour of the client, in words.
-    pub what: String,
+    pub case: String,
     /// The steps of the behaviour, in order.
     pub writes: Vec<Write>,
     /// The required outcome.
@@ -154,10 +154,10 @@ pub fn play_all(rows: &[Row], play: impl Fn(&Server, &Row) -> Result<Outcome, St
         let server = Start::site(site.path()).in_way(way).start();
         let mut wrong = Vec::new();
         for row in rows {
-            let Row { section, what, outcome, .. } = row;
+            let Row { section, case, outcome, .. } = row;
             let found = play(&server, row);
             if found.as_ref() != Ok(outcome) {
-                wrong.push(format!("{section} {what}: {found:?}, not {outcome:?}"));
+                wrong.push(format!("{section} {case}: {found:?}, not {outcome:?}"));
             }
         }
         assert!(wrong.is_empty(), "over {io:?}:\n{}", wrong.join("\n"));
@@ -170,16 +170,16 @@ pub fn play_all(rows: &[Row], play: impl Fn(&Server, &Row) -> Result<Outcome, St
 macro_rules! h3_error_tests {
     ($play:ident) => {
         $crate::h3_error_tests! { $play:
-            what_a_control_stream_may_not_have = control_stream,
-            settings_that_may_not_be = settings,
-            streams_that_may_not_be = streams,
-            frames_that_have_no_place_on_a_request_stream = request_streams,
-            frames_that_are_not_what_they_say = frames,
-            messages_that_are_malformed = malformed,
-            numbers_that_cannot_be = numbers,
-            compression_that_cannot_be_undone = sections,
-            instructions_for_a_table_that_is_not_there = instructions,
-            what_means_nothing_is_passed_over = ignored,
+            violations_of_the_control_stream_are_errors = control_stream,
+            invalid_settings_are_errors = settings,
+            forbidden_streams_are_errors = streams,
+            frames_that_request_streams_forbid_are_errors = request_streams,
+            frames_of_a_wrong_length_are_errors = frames,
+            malformed_messages_are_errors = malformed,
+            impossible_identifiers_are_errors = numbers,
+            undecodable_field_sections_are_errors = sections,
+            instructions_for_an_absent_dynamic_table_are_errors = instructions,
+            input_without_a_meaning_is_ignored = ignored,
         }
     };
     ($play:ident: $($test:ident = $group:ident,)+) => {$(

@@ -96,15 +96,15 @@ impl Drop for SetAtEnd<'_> {
 /// Calls `look` repeatedly until it returns a value.
 ///
 /// # Panics
-/// Panics if it has not by the end of [`PATIENCE`]; `what` names the value.
+/// Panics if it has not by the end of [`PATIENCE`]; `condition` names the value.
 #[track_caller]
-pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(condition: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let mut found = None;
     let reached = is_reached(|| {
         found = look();
         found.is_some()
     });
-    assert!(reached, "waited in vain: {what}");
+    assert!(reached, "waited in vain: {condition}");
     found.expect("it was reached")
 }
 

@@ -250,7 +250,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn plain_http1_has_every_corner_and_any_other_protocol_one_of_them_for_a_case() {
+    fn plain_http1_runs_in_every_combination_and_other_protocols_in_one() {
         let matrix = Matrix::of(Path::new(""));
         let mut seen = HashSet::new();
         for test in ["a", "b", "c", "d"] {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_says_what_it_is_not_for() {
+    fn a_case_can_exclude_protocols_and_forms() {
         let matrix = Matrix::of(Path::new(""));
         assert_eq!(matrix.plain_only("").ways("a", None).len(), 4);
         let archive = matrix.archive_only("").http1_only("");

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_written_as_the_standard_has_it() {
+    fn a_request_is_encoded_as_http1() {
         let request = Request::new("POST", "/a?b").field("X", "y").chunked(b"hello", 3);
         let text = "POST /a?b HTTP/1.1\r\nHost: localhost\r\nX: y\r\nTransfer-Encoding: chunked\
                     \r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n";
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_becomes_a_section() {
+    fn a_request_is_encoded_as_a_field_section() {
         let shown = |request: &Request| {
             let section = request.section("https");
             let lines: Vec<_> =

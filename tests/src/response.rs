@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_read() {
+    fn a_response_head_is_parsed() {
         let text = "HTTP/1.1 200 OK\r\nA: b\r\na: c d\r\nContent-Length: 3\r\n\r\nabc";
         let (response, framing, bytes) = head(text).expect("right").expect("whole");
         assert_eq!((response.status, response.reason.as_str()), (200, "OK"));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_not_forgiven() {
+    fn malformed_response_heads_are_refused() {
         for text in [
             "HTTP/1.0 200 OK\r\n\r\n",
             "HTTP/1.1 20 OK\r\n\r\n",
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_read_and_what_is_wrong_is_not_forgiven() {
+    fn field_sections_are_parsed_and_malformed_ones_refused() {
         let read = |fields: &[(&str, &str)]| {
             let own = |&(name, value): &(&str, &str)| (name.into(), value.into());
             from_section(fields.iter().map(own).collect(), Protocol::Http2)
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn some_answers_have_no_content_whatever_they_say() {
+    fn responses_to_head_and_304_have_no_content() {
         let text = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n";
         let (_, framing, _) =
             parse_head(text, true, Protocol::Http1).expect("right").expect("whole");
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_read() {
+    fn chunked_content_is_decoded() {
         assert_eq!(parse_chunk(b"3\r\nabc\r\n0"), Ok(Some((&b"abc"[..], 8))));
         assert_eq!(parse_chunk(b"0\r\n\r\n"), Ok(Some((&b""[..], 5))));
         assert_eq!(parse_chunk(b"3\r\nabc\r"), Ok(None));

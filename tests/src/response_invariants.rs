@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_passes() {
+    fn valid_responses_pass() {
         let fields = [("ETag", "\"x\""), ("Content-Encoding", "br"), ("Vary", "Accept-Encoding")];
         assert_eq!(broken(&response(200, &fields), false), None);
         assert_eq!(broken(&response(404, &[("Cache-Control", "no-store")]), false), None);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_the_law_is_found() {
+    fn responses_that_violate_an_invariant_are_found() {
         let multipart = ("Content-Type", "multipart/byteranges; boundary=x");
         for (status, fields) in [
             (200, &[("Date", "Sun, 06 Nov 1994 08:49:37 GMT")][..]),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_protocol_forbids_is_found() {
+    fn fields_that_the_protocol_forbids_are_found() {
         let over = |protocol, name, value| {
             let mut response = response(404, &[("Cache-Control", "no-store"), (name, value)]);
             for (name, _) in &mut response.fields {

@@ -73,7 +73,7 @@ mod tests {
     use crate::external_programs::stdout;
 
     #[test]
-    fn memory_that_was_written_cannot_be_run() {
+    fn written_memory_cannot_be_executed() {
         let try_it = "import mmap; mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | \
                       mmap.PROT_EXEC); print('mapped')";
         for denial in Denial::known() {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_fails_and_the_rest_works() {
+    fn refused_system_calls_fail_and_others_work() {
         /// `pidfd_open`, for which Python has a function.
         const PIDFD_OPEN: u32 = 434;
         let try_it = ["python3", "-c", "import os; os.pidfd_open(os.getpid()); print('opened')"];

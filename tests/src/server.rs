@@ -382,7 +382,7 @@ impl Server {
     /// Returns the memory limit that it has printed at start, in bytes: "… and 12.3 MiB of memory
     /// (…)".
     #[track_caller]
-    pub fn told_bound_bytes(&self) -> u64 {
+    pub fn reported_bound_bytes(&self) -> u64 {
         let line = self.wait_for_line(0, |line| line.contains(" of memory ("));
         let words: Vec<&str> = line.split(' ').collect();
         let at = words.iter().position(|word| *word == "memory").expect("the phrase");

@@ -42,9 +42,9 @@ fn calls(filter: &str) -> BTreeSet<String> {
             continue;
         }
         let mut analyze = program("systemd-analyze", "systemd");
-        let told = stdout(analyze.args(["syscall-filter", "--no-pager", &name]));
-        let told = String::from_utf8(told).expect("text");
-        let lines = told.lines().skip(1).map(str::trim).filter(|line| !line.starts_with('#'));
+        let output = stdout(analyze.args(["syscall-filter", "--no-pager", &name]));
+        let output = String::from_utf8(output).expect("text");
+        let lines = output.lines().skip(1).map(str::trim).filter(|line| !line.starts_with('#'));
         open.extend(lines.map(str::to_owned));
     }
     found
@@ -53,9 +53,9 @@ fn calls(filter: &str) -> BTreeSet<String> {
 /// Returns the number of each call on this machine, from the headers of the kernel.
 fn numbers() -> BTreeMap<String, u32> {
     let mut cc = program("cc", "gcc");
-    let told = stdout(cc.args(["-dM", "-E", "-include", "asm/unistd.h", "-x", "c", "/dev/null"]));
-    let told = String::from_utf8(told).expect("text");
-    let macros: BTreeMap<&str, &str> = told
+    let output = stdout(cc.args(["-dM", "-E", "-include", "asm/unistd.h", "-x", "c", "/dev/null"]));
+    let output = String::from_utf8(output).expect("text");
+    let macros: BTreeMap<&str, &str> = output
         .lines()
         .filter_map(|line| line.strip_prefix("#define __NR")?.split_once(' '))
         .collect();

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_vanishes_with_what_is_in_it() {
+    fn a_dropped_folder_is_removed_with_its_content() {
         let folder = Folder::with("vanishes", [("a/b.txt", "x")]);
         let path = folder.path().to_owned();
         assert_eq!(fs::read(path.join("a/b.txt")).expect("read"), b"x");

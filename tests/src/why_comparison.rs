@@ -43,13 +43,17 @@ pub fn assert_explained(served: &Served, request: &Request, response: &Response)
     let mut arguments = vec!["why", served.source.to_str().expect("a path in UTF-8")];
     arguments.extend(words.iter().chain(&served.flags).map(String::as_str));
     arguments.push("--json");
-    let told = document(&arguments);
+    let report = document(&arguments);
     let mut asked = vec!["why", "--socket", served.socket.to_str().expect("a path in UTF-8")];
     asked.extend(words.iter().map(String::as_str));
     asked.push("--json");
-    assert_eq!(lasting(&document(&asked)), lasting(&told), "{asked:?}: the server says otherwise");
+    assert_eq!(
+        lasting(&document(&asked)),
+        lasting(&report),
+        "{asked:?}: the server says otherwise"
+    );
     let mut headers: Vec<(String, String)> = Vec::new();
-    for header in told["headers"].as_array().expect("headers") {
+    for header in report["headers"].as_array().expect("headers") {
         let text = |member: &str| header[member].as_str().expect("a text").to_owned();
         headers.push((text("name"), text("value")));
     }
@@ -57,11 +61,11 @@ pub fn assert_explained(served: &Served, request: &Request, response: &Response)
     let sent = response.fields.iter().filter(|(name, _)| name != OF_THE_MOMENT);
     let sent: Vec<(String, String)> = sent.cloned().collect();
     assert_eq!(
-        (told["status"].as_u64(), headers),
+        (report["status"].as_u64(), headers),
         (Some(response.status.into()), sent),
         "{arguments:?}"
     );
-    assert_told_in_full(&told, &arguments);
+    assert_fully_explained(&report, &arguments);
 }
 
 /// Returns the document that a command line prints.
@@ -75,9 +79,9 @@ fn document(arguments: &[&str]) -> Value {
 /// Returns a document without the time, and without the listener and the notes about it, which only
 /// a server has.
 #[must_use]
-pub fn lasting(told: &Value) -> Value {
-    let mut told = told.clone();
-    let members = told.as_object_mut().expect("an object");
+pub fn lasting(report: &Value) -> Value {
+    let mut report = report.clone();
+    let members = report.as_object_mut().expect("an object");
     members.remove("listener");
     let listed = |member: Option<&mut Value>| match member {
         Some(Value::Array(array)) => std::mem::take(array),
@@ -89,16 +93,16 @@ pub fn lasting(told: &Value) -> Value {
     headers.retain(|header| header["name"] != OF_THE_MOMENT);
     members.insert("notes".to_owned(), notes.into());
     members.insert("headers".to_owned(), headers.into());
-    told
+    report
 }
 
 /// Asserts that each explanation ends with a step that responds, and each header has a source.
 #[track_caller]
-fn assert_told_in_full(told: &Value, arguments: &[&str]) {
-    let steps = told["steps"].as_array().expect("steps");
+fn assert_fully_explained(report: &Value, arguments: &[&str]) {
+    let steps = report["steps"].as_array().expect("steps");
     let last = steps.last().unwrap_or_else(|| panic!("{arguments:?}: no steps"));
     assert_eq!(last["responds"], true, "{arguments:?}: {steps:?}");
-    for header in told["headers"].as_array().expect("headers") {
+    for header in report["headers"].as_array().expect("headers") {
         let is_by_rule = header["source"] == "rule";
         let has_lines = header["lines"].as_array().is_some_and(|lines| !lines.is_empty());
         assert_eq!(is_by_rule, has_lines, "{arguments:?}: {header}");

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn better_addresses_come_first() {
+    fn better_addresses_precede_others() {
         let best_first = [
             "::1",
             "fe80::1",

@@ -162,7 +162,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn pins_are_written_as_tools_print_them() {
+    fn pins_are_parsed_in_the_formats_of_tools() {
         let hash: [u8; 32] = std::array::from_fn(|index| index as u8 * 8);
         let colons = CertificatePin::Certificate(hash).to_string();
         assert!(colons.starts_with("00:08:10:18:20") && colons.ends_with("F0:F8"), "{colons}");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn malformed_pins_are_refused() {
         let digits = "00".repeat(32);
         for text in [
             "".to_owned(),
@@ -195,7 +195,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pins_are_read_back(hash: [u8; 32]) {
+        fn pins_round_trip(hash: [u8; 32]) {
             for pin in [CertificatePin::Certificate(hash), CertificatePin::PublicKey(hash)] {
                 prop_assert_eq!(pin.to_string().parse::<CertificatePin>(), Ok(pin));
             }

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_how_to_write_it() {
+    fn errors_contain_the_expected_format() {
         for (text, message) in [
             ("", "`` is not an IP address: write 192.0.2.0/24, 2001:db8::/32 or one address"),
             (
@@ -208,7 +208,7 @@ mod tests {
         }
 
         #[test]
-        fn a_network_is_read_back(address: [u8; 4], prefix in 0_u8..=32) {
+        fn a_network_round_trips(address: [u8; 4], prefix in 0_u8..=32) {
             let first = masked(IpAddr::from(address), prefix);
             let network = IpNetwork { first, prefix_bits: prefix };
             prop_assert_eq!(network.to_string().parse::<IpNetwork>(), Ok(network));

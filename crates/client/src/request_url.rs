@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_mean_another_host_is_refused() {
+    fn ambiguous_and_unsupported_urls_are_refused() {
         for text in [
             "http://a b/",
             "http://a/\r\nX: y",

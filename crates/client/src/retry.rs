@@ -125,7 +125,7 @@ mod tests {
     /// means to know that the request semantics are actually idempotent" or "to detect that the
     /// original request was never applied".
     #[test]
-    fn other_requests_are_repeated_only_if_they_never_left() {
+    fn other_requests_are_repeated_only_if_they_were_never_sent() {
         for method in [Method::Post, Method::Patch, Method::Connect, Method::Other] {
             let sent = FailedRequest { method, ..DEAD };
             assert!(!sent.is_worth_another_attempt(), "{method:?}");

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn spares_are_no_use_of_the_budget() {
+    fn spare_chunks_do_not_count_as_used() {
         let mut pool = Pool::new(2 * CHUNK_BYTES);
         let chunks = [(); 2].map(|()| pool.take_chunk(1).expect("within budget"));
         chunks.into_iter().for_each(|chunk| pool.give_chunk(chunk));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outsized_chunk_is_counted_and_not_kept() {
+    fn an_oversized_chunk_is_counted_and_not_kept() {
         let mut pool = Pool::new(10 * CHUNK_BYTES);
         let chunk = pool.take_chunk(3 * CHUNK_BYTES).expect("within budget");
         assert!(chunk.capacity() >= 3 * CHUNK_BYTES);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stash_is_bounded_and_counted() {
+    fn an_input_buffer_is_bounded_and_counted() {
         let mut pool = Pool::new(10 * INPUT_OVERRUN_MAX_BYTES);
         let mut buffer = Vec::new();
         while pool.keep_input(&mut buffer, &[7; 1000], INPUT_OVERRUN_MAX_BYTES) {}

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_holds_as_many_as_it_may_over_all_workers() {
+    fn the_limit_of_a_client_counts_over_all_workers() {
         let limit = ClientLimit::new(Some(2), None, 2);
         let client = peer("192.0.2.1");
         assert!(limit.admit(0, client) && limit.admit(1, client));

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_quarter_and_some_more_than_the_mean_has_enough() {
+    fn a_worker_has_enough_at_a_quarter_and_some_above_the_mean() {
         let permits = ConnectionPermits::new(1000, 2);
         let take = |worker| {
             assert!(permits.reserve(worker));

@@ -211,7 +211,7 @@ mod tests {
     /// Otherwise a PING now and then, to which the server responds, would postpone each deadline;
     /// so would half of a PING.
     #[test]
-    fn what_the_connection_is_busy_with_gives_no_more_time_for_what_the_peer_should_do() {
+    fn other_activity_does_not_extend_the_deadline_of_the_peer() {
         let WorkerSettings { idle_ms, head_ms, body_ms, .. } = WorkerSettings::default();
         at_any_time(|deadline, begin| {
             assert_eq!(begin(deadline, DeadlineKind::Idle, 0), idle_ms);
@@ -235,7 +235,7 @@ mod tests {
     /// Otherwise a client that ends one frame with half of the next one would get a response, and
     /// the time of a whole head again.
     #[test]
-    fn what_is_sent_gives_no_more_time_for_half_a_head() {
+    fn output_does_not_extend_the_deadline_of_an_incomplete_head() {
         let WorkerSettings { idle_ms, head_ms, .. } = WorkerSettings::default();
         at_any_time(|deadline, begin| {
             begin(deadline, DeadlineKind::Idle, 0);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_became_whole_while_something_was_sent_takes_no_time_from_the_next() {
+    fn a_head_completed_during_a_send_leaves_the_next_its_full_time() {
         let WorkerSettings { idle_ms, head_ms, .. } = WorkerSettings::default();
         at_any_time(|deadline, begin| {
             begin(deadline, DeadlineKind::Idle, 0);
@@ -284,7 +284,7 @@ mod tests {
 
     /// This holds whatever was watched before, and whatever was postponed once.
     #[test]
-    fn nothing_has_no_deadline() {
+    fn the_kind_nothing_has_no_deadline() {
         let settings = WorkerSettings::default();
         at_any_time(|deadline, begin| {
             let none = begin(&mut Deadline::NONE.clone(), DeadlineKind::Nothing, 0);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_come_gives_new_time_for_the_next() {
+    fn completed_input_restarts_the_deadline() {
         let WorkerSettings { idle_ms, head_ms, .. } = WorkerSettings::default();
         at_any_time(|deadline, begin| {
             for between in [DeadlineKind::Send, DeadlineKind::Head] {

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_does_not_put_deadlines_off_for_ever() {
+    fn a_flood_does_not_postpone_deadlines_indefinitely() {
         let mut worker = Punctuality::default();
         worker.expect(Some(0));
         worker.check(HELD_UP_MS);

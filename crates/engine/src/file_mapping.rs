@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retired_mapping_goes_with_its_last_slice() {
+    fn a_retired_mapping_is_freed_with_its_last_slice() {
         let mapping = Arc::new(Mapping::new(file_of(b"hello"), Vec::new()).expect("map"));
         let mut mappings = Mappings::default();
         let id = mappings.add(mapping.clone());
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_a_mapping_that_is_gone_names_no_later_one() {
+    fn the_id_of_a_freed_mapping_is_not_reused() {
         let map = |bytes| Arc::new(Mapping::new(file_of(bytes), Vec::new()).expect("map"));
         let mut mappings = Mappings::default();
         let old = mappings.add(map(b"old"));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncation_within_a_page_is_found_by_looking() {
+    fn a_truncation_within_a_page_is_found_by_a_size_check() {
         let file = file_of(&[7; 4096]);
         let mapping = Mapping::new(file.try_clone().expect("clone"), Vec::new()).expect("map");
         mapping.look_for_truncation();

@@ -219,7 +219,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
-    fn a_worker_that_starts_late_sees_what_it_missed() {
+    fn a_worker_that_starts_late_gets_earlier_wakeups() {
         let (inbox, wakes) = attached();
         inbox.wake();
         assert!(!inbox.fall_asleep(), "it has not looked");
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_is_answered_by_a_pass_and_changes_nothing_else() {
+    fn a_pass_acknowledges_a_probe_and_changes_nothing_else() {
         let (inbox, wakes) = attached();
         assert!(inbox.awake() && inbox.take_message_flag() && !inbox.is_probed());
         assert!(inbox.fall_asleep());
@@ -281,7 +281,7 @@ mod tests {
     /// Messages of another thread always arrive: a message that is posted between two checks of the
     /// worker is read before the worker sleeps, or wakes it.
     #[test]
-    fn no_message_is_missed_between_a_look_and_the_sleep() {
+    fn no_message_is_missed_between_the_check_and_the_sleep() {
         const MESSAGES: usize = 100_000;
         let (wake, woken) = std::sync::mpsc::channel();
         let inbox = Inbox::default();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_leave_room_for_messages() {
+    fn datagrams_leave_inbox_capacity_for_messages() {
         let poster = Poster { inboxes: Arc::new([Inbox::default()]) };
         let to = Address { worker: 0, slot: 0, generation: 1, exchange: 1 };
         let post = || poster.post_up_to(INBOX_DATAGRAMS_MAX, to, Box::new(()));

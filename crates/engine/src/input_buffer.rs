@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_makes_room_and_is_not_moved_before() {
+    fn consumed_input_frees_space_and_is_moved_only_when_needed() {
         let mut pool = Pool::new(1 << 20);
         let mut input = InputBuffer::default();
         assert!(input.keep(&mut pool, &[1; INPUT_OVERRUN_MAX_BYTES]));

@@ -146,7 +146,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn so_much_is_dropped_and_no_more() {
+    fn lingering_drops_up_to_256_mebibytes() {
         let mut linger = Linger::new(Remaining::Content, false);
         for _ in 0..LINGER_MAX_BYTES / CHUNK_BYTES as u64 {
             assert!(linger.drops(CHUNK_BYTES));
@@ -157,7 +157,7 @@ mod tests {
     /// A client that has more to send may be silent for 30 seconds, again and again, but not for
     /// longer than five minutes in all. One that has nothing more to send gets two seconds.
     #[test]
-    fn the_end_comes_when_nothing_does_and_after_five_minutes() {
+    fn lingering_ends_after_silence_or_five_minutes() {
         const NOW_MS: u64 = 1 << 40;
         let mut linger = Linger::new(Remaining::Content, false);
         assert!(linger.is_sending() && !linger.has_begun());
@@ -181,7 +181,7 @@ mod tests {
     /// Whichever connections end meanwhile, there are never more than allowed, the oldest are
     /// closed first, and the list stays short.
     #[test]
-    fn the_oldest_ends_when_there_are_too_many() {
+    fn the_oldest_lingering_connection_ends_above_the_limit() {
         const MAX: usize = 10;
         let mut lingering = Lingering::new(MAX * LINGER_PERMIT_DIVISOR * 2, 2);
         let mut open = BTreeSet::new();

@@ -233,7 +233,7 @@ mod tests {
     use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram, UnixListener, UnixStream};
 
     #[test]
-    fn passed_descriptors_are_known_by_what_they_are() {
+    fn passed_descriptors_are_recognised_by_their_type() {
         let tcp = TcpListener::bind("127.0.0.1:0").expect("bound");
         let udp = UdpSocket::bind("[::1]:0").expect("bound");
         let (tcp_address, udp_address) = (tcp.local_addr(), udp.local_addr());

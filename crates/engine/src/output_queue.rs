@@ -377,7 +377,7 @@ mod tests {
     use crate::limits::CHUNK_BYTES;
 
     #[test]
-    fn what_is_queued_behind_a_send_shares_chunks() {
+    fn output_queued_during_a_send_shares_chunks() {
         let (mut pool, mut mappings) = (Pool::new(1 << 20), Mappings::default());
         let mut output = OutputQueue::default();
         let mut append = |output: &mut OutputQueue| {

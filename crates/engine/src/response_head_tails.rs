@@ -124,7 +124,7 @@ mod tests {
     use pinion_http::limits::Limits;
 
     #[test]
-    fn every_form_of_a_tail_has_the_date_of_its_second() {
+    fn every_encoding_of_a_tail_has_the_current_date() {
         let listener = ListenerSettings {
             fields: b"Server: Pinion\r\n".to_vec(),
             ..ListenerSettings::plain(Protocol::Http(Protocols::ALL))

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_until_a_worker_lives_for_the_longest_of_them() {
+    fn pauses_double_until_a_worker_runs_for_the_longest_pause() {
         let mut pause = RestartPause::default();
         let brief = Duration::from_millis(RESTART_PAUSE_MAX_MS - 1);
         let long = Duration::from_millis(RESTART_PAUSE_MAX_MS);

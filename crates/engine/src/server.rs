@@ -196,31 +196,31 @@ impl WorkerSeat {
         &self,
         io: Io,
         make_app: &(impl Fn(u16, Poster) -> A + ?Sized),
-        told: mpsc::Sender<io::Result<()>>,
+        started: mpsc::Sender<io::Result<()>>,
     ) {
-        let mut told = Some(told);
+        let mut started = Some(started);
         let mut pause = RestartPause::default();
         loop {
             let start = Instant::now();
             let outcome = catch_unwind(AssertUnwindSafe(|| match io {
-                Io::Epoll => self.run(Epoll::new(self.shared.listening())?, make_app, &mut told),
+                Io::Epoll => self.run(Epoll::new(self.shared.listening())?, make_app, &mut started),
                 Io::Uring => {
                     let uring = Uring::new(self.shared.listening(), self.settings.buffer_bytes)?;
-                    self.run(uring, make_app, &mut told)
+                    self.run(uring, make_app, &mut started)
                 }
             }));
             match outcome {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => {
-                    if let Some(told) = told.take() {
-                        let _ = told.send(Err(error));
+                    if let Some(started) = started.take() {
+                        let _ = started.send(Err(error));
                         return;
                     }
                     stderr::line(format_args!("worker {}: {error}; starting anew", self.index));
                 }
                 Err(_) => {
-                    if let Some(told) = told.take() {
-                        let _ = told.send(Err(io::Error::other("a worker panicked")));
+                    if let Some(started) = started.take() {
+                        let _ = started.send(Err(io::Error::other("a worker panicked")));
                         return;
                     }
                     stderr::line(format_args!("worker {}: panicked; starting anew", self.index));
@@ -253,14 +253,14 @@ impl WorkerSeat {
         &self,
         backend: B,
         make_app: &(impl Fn(u16, Poster) -> A + ?Sized),
-        told: &mut Option<mpsc::Sender<io::Result<()>>>,
+        started: &mut Option<mpsc::Sender<io::Result<()>>>,
     ) -> io::Result<()> {
         let app = make_app(self.index, Poster { inboxes: self.shared.inboxes.clone() });
         let (settings, shared) = (self.settings.clone(), self.shared.clone());
         let mut worker = Worker::new(self.index, backend, app, settings, shared);
         worker.open_endpoints()?;
-        if let Some(told) = told.take() {
-            let _ = told.send(Ok(()));
+        if let Some(started) = started.take() {
+            let _ = started.send(Ok(()));
         }
         worker.run()
     }

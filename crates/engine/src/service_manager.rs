@@ -66,7 +66,7 @@ mod tests {
     use std::os::fd::AsRawFd as _;
 
     #[test]
-    fn descriptors_that_were_opened_here_are_not_taken() {
+    fn descriptors_opened_by_this_process_are_not_inherited() {
         let own = File::open("/dev/null").expect("opened");
         let number = own.as_raw_fd();
         assert!(take_descriptor(number).is_none());
@@ -88,7 +88,7 @@ mod tests {
 
     /// Tests run on threads of their own.
     #[test]
-    fn beside_other_threads_variables_are_read_and_stay() {
+    fn with_other_threads_variables_are_read_and_kept() {
         let values = take_variables(["PATH", "PINION_TESTS_HAVE_NO_SUCH_VARIABLE"]);
         assert_eq!(values, [env::var_os("PATH"), None]);
         assert!(values[0].is_some());

@@ -143,7 +143,7 @@ mod tests {
     use crate::limits::CHUNK_BYTES;
 
     #[test]
-    fn content_is_expected_while_most_of_what_comes_is_content() {
+    fn content_is_expected_while_most_input_is_content() {
         const PIECE: usize = INPUT_TURN_BYTES;
         let mut link = TransportLink::new(true);
         assert_eq!(link.weigh_input(PIECE, 100), None, "requests");

@@ -109,7 +109,7 @@ fn weighed(coding: Coding) -> (usize, usize) {
 }
 
 #[test]
-fn an_encoder_takes_what_is_counted_for_it_and_gives_it_back() {
+fn an_encoder_uses_its_counted_memory_and_frees_it() {
     for (coding, counted) in
         [(Coding::Gzip, GZIP_ENCODER_BYTES), (Coding::Brotli, BROTLI_ENCODER_BYTES)]
     {

@@ -19,7 +19,7 @@ fn mapped_kib(wanted: &str) -> u64 {
 }
 
 #[test]
-fn pages_of_the_program_are_given_back_and_come_again() {
+fn released_code_pages_are_loaded_again() {
     let both = || ["r-xp", "r--p"].map(mapped_kib);
     let before = both();
     release_memory::release_code();

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_of_the_upstream_server_takes_the_place_of_that_of_the_mount() {
+    fn the_upstream_path_replaces_the_mount_path() {
         for (mount, upstream, path, expected) in [
             ("/api", "/", "/api", "/"),
             ("/api", "/", "/api/", "/"),
@@ -303,7 +303,7 @@ mod tests {
         /// The path that the upstream server gets converts back to the client's path, and never
         /// leads out of the upstream server's own path.
         #[test]
-        fn rewritten_paths_lead_back(
+        fn rewritten_paths_convert_back(
             mount in "(/[a-c]{1,3}){0,2}",
             upstream in "(/[a-c]{1,3}){0,2}",
             rest in "(/[a-c%.]{0,4}){1,3}",

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_the_connection_and_of_the_host_stay_here() {
+    fn connection_and_host_fields_are_not_forwarded() {
         let fields = [
             ("Connection", "X-Hop"),
             ("X-Hop", "1"),

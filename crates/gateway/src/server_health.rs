@@ -265,7 +265,7 @@ mod tests {
     const THRESHOLDS: HealthThresholds = HealthThresholds { fails: 3, passes: 2 };
 
     #[test]
-    fn failures_within_the_time_take_a_server_out() {
+    fn failures_within_the_period_disable_a_server() {
         let mut health = ServerHealth::default();
         assert_eq!(health.failed(CHECKS, 0), None);
         assert_eq!(health.failed(CHECKS, 9_998), None);

@@ -317,7 +317,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_tunnel_is_waited_for_as_long_as_it_may_bring_something() {
+    fn a_tunnel_counts_as_open_while_it_may_deliver_data() {
         let upstream = Upstream::parse("http://127.0.0.1:3000").expect("a URL");
         let group = Arc::new(UpstreamGroup::of_one(upstream));
         let server = group.choose(BalanceKey::Load, TriedServers::default(), 0, 0);

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_right_response_to_the_key_is_one() {
+    fn only_the_accept_value_of_the_key_is_accepted() {
         let key = "dGhlIHNhbXBsZSBub25jZQ==";
         let handshake = WebSocketHandshake { key: key.into(), has_ended: false };
         let url = Upstream::parse("http://a").expect("a URL").url;

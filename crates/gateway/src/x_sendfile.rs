@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_of_the_file_take_the_place_of_those_of_the_content() {
+    fn fields_of_the_file_replace_those_of_the_content() {
         let fields = [
             ("content-type", "text/csv"),
             ("Content-Length", "0"),

@@ -55,14 +55,14 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_rfc() {
+    fn the_examples_of_the_rfc_are_parsed() {
         // RFC 7617 §2 and §2.1.
         assert_eq!(parsed("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="), pair("Aladdin", "open sesame"));
         assert_eq!(parsed("Basic dGVzdDoxMjPCow=="), pair("test", "123\u{a3}"));
     }
 
     #[test]
-    fn scheme_and_padding_have_few_spellings() {
+    fn scheme_case_and_padding_are_optional() {
         for value in ["basic YTpi", "BASIC  YTpi", "Basic YTpi "] {
             assert_eq!(parsed(value), pair("a", "b"), "{value}");
         }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_credentials() {
+    fn malformed_credentials_are_refused() {
         for value in [
             "",
             "Basic",
@@ -117,14 +117,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_encoded_is_parsed(user in "[^:\\p{Cc}]{0,20}", password in "\\PC{0,20}") {
+        fn encoded_credentials_are_parsed_unchanged(
+            user in "[^:\\p{Cc}]{0,20}", password in "\\PC{0,20}",
+        ) {
             let value = format!("Basic {}", encoded(format!("{user}:{password}").as_bytes()));
             prop_assert_eq!(parsed(&value), pair(&user, &password));
         }
 
         /// Of all texts only one decodes to these bytes, but for padding that is left out.
         #[test]
-        fn bytes_have_one_spelling(text in "[A-Ca-c0-3+/]{0,12}={0,3}") {
+        fn credentials_have_one_base64_encoding(text in "[A-Ca-c0-3+/]{0,12}={0,3}") {
             let mut decoded = Vec::new();
             if decode_base64(text.as_bytes(), &mut decoded).is_some() {
                 let canonical = encoded(&decoded);

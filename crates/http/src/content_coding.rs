@@ -77,7 +77,7 @@ mod tests {
     use super::Coding;
 
     #[test]
-    fn numbers_and_tokens_come_back() {
+    fn numbers_and_tokens_round_trip() {
         for (number, coding) in (0..).zip(Coding::ALL) {
             assert_eq!(coding.number(), number);
             assert_eq!(Coding::from_number(number), Some(coding));
@@ -88,7 +88,7 @@ mod tests {
 
     /// RFC 9110 §8.4.1: "All content codings are case-insensitive"; §8.4.1.3: x-gzip is gzip.
     #[test]
-    fn tokens_in_any_case() {
+    fn tokens_are_case_insensitive() {
         assert_eq!(Coding::from_token(b"GZip"), Some(Coding::Gzip));
         assert_eq!(Coding::from_token(b"X-GZIP"), Some(Coding::Gzip));
         assert_eq!(Coding::from_token(b"BR"), Some(Coding::Brotli));

@@ -281,7 +281,7 @@ mod tests {
     };
 
     #[test]
-    fn every_page_says_its_status_and_reason() {
+    fn every_page_contains_its_status_and_reason() {
         for &code in STATUSES {
             let title = format!("{code} {}", crate::status::reason(code));
             let html = core::str::from_utf8(page(code, Html).body).unwrap();
@@ -317,7 +317,7 @@ mod tests {
     /// RFC 9457 §3.1: `title` is the reason, and `status` that of the response, if it is there. No
     /// text has a character that JSON escapes.
     #[test]
-    fn problem_details_say_their_status_and_reason() {
+    fn problem_details_contain_their_status_and_reason() {
         for status in 400..600 {
             let problem = page(status, ProblemDetails);
             assert_eq!(problem.content_type, PROBLEM_TYPE, "{status}");

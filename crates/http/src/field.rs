@@ -362,7 +362,7 @@ mod tests {
 
     /// RFC 9110 §5.1: "Field names are case-insensitive".
     #[test]
-    fn every_known_name_in_any_case() {
+    fn known_names_are_recognised_in_any_case() {
         for &field in KnownField::ALL {
             let name = field.name();
             assert_eq!(KnownField::of(name.as_bytes()), Some(field));
@@ -373,7 +373,7 @@ mod tests {
 
     /// Setting bit 0x20 must not make another token out of a known one.
     #[test]
-    fn one_changed_byte_is_another_name() {
+    fn a_changed_byte_makes_another_name() {
         for &field in KnownField::ALL {
             let name = field.name().as_bytes();
             for position in 0..name.len() {
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn any_name_can_be_asked_for() {
+    fn fields_are_found_by_any_name() {
         let (text, lines) = head(&[("Cookie", "a=1"), ("Host", "h"), ("cookie", "b=2")]);
         let fields = Fields::new(&text, &lines);
         assert_eq!(fields.len(), 3);

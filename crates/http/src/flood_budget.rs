@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn each_ends_at_its_burst_and_alone() {
+    fn each_budget_is_exhausted_independently_at_its_burst() {
         let mut budgets = Budgets::new();
         budgets.begin(5_000_000);
         for budget in
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn time_and_work_fill_and_never_above_the_burst() {
+    fn time_and_work_refill_budgets_up_to_the_burst() {
         let mut budgets = Budgets::new();
         budgets.begin(1000);
         spend_all(&mut budgets, Budget::Resets, 1000);
@@ -164,7 +164,7 @@ mod tests {
     /// A client whose requests are refused again and again earns nothing by the responses that it
     /// gets.
     #[test]
-    fn refused_heads_are_earned_by_time_alone() {
+    fn the_budget_of_refused_heads_refills_only_with_time() {
         let mut budgets = Budgets::new();
         spend_all(&mut budgets, Budget::Heads, 0);
         budgets.answered();
@@ -175,7 +175,7 @@ mod tests {
 
     /// Windows may be opened for all DATA that was sent, however late.
     #[test]
-    fn windows_that_were_earned_are_kept() {
+    fn refilled_window_budgets_are_kept() {
         const FRAMES: u16 = 5000;
         let mut budgets = Budgets::new();
         (0..FRAMES).for_each(|_| budgets.sent_data(1));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_no_budget_that_can_be_spent() {
+    fn the_block_length_is_not_a_spendable_budget() {
         assert_eq!(Budgets::new().spend(Budget::Block, 0), Err(Budget::Block));
     }
 }

@@ -141,12 +141,12 @@ fn by_list<'h>(
         }
     }
     // Proxies add to these lists, too, or set one member and pass it on.
-    let told = |list: &[&'h [u8]]| {
+    let member_of = |list: &[&'h [u8]]| {
         let from_end = hops.max(1).min(list.len());
         list.get(list.len() - from_end).copied()
     };
-    identity.is_secured = told(&schemes).map(is_secure_scheme);
-    identity.host = told(&hosts).filter(|host| host::split(host).is_ok());
+    identity.is_secured = member_of(&schemes).map(is_secure_scheme);
+    identity.host = member_of(&hosts).filter(|host| host::split(host).is_ok());
     Ok(identity)
 }
 

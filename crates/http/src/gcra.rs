@@ -83,7 +83,7 @@ mod tests {
     proptest! {
         /// A request is admitted if and only if the law allows it.
         #[test]
-        fn all_that_the_law_allows_is_admitted_and_nothing_else(
+        fn exactly_the_requests_within_the_rate_are_admitted(
             count in 1_u64..50,
             period_ns in 1_u64..2000,
             burst in 1_u64..8,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_nothing_is_none() {
+    fn limits_of_zero_are_refused() {
         assert_eq!(RateLimit::new(0, 1, 1), None);
         assert_eq!(RateLimit::new(1, 0, 1), None);
         assert_eq!(RateLimit::new(1, 1, 0), None);

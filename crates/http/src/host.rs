@@ -128,7 +128,7 @@ mod tests {
 
     /// RFC 9110 §7.2: Host = uri-host [ ":" port ]; RFC 3986 §3.2.2 has the host.
     #[test]
-    fn valid() {
+    fn valid_hosts_are_parsed() {
         let cases: [(&str, &str, Option<u16>); 18] = [
             ("example.com", "example.com", None),
             ("example.com:80", "example.com", Some(80)),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid() {
+    fn invalid_hosts_are_refused() {
         for text in [
             "",                       // RFC 9110 §4.2.1: an http URI has a host
             ":80",                    // likewise

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_and_values_come_once() {
+    fn members_and_values_are_returned_once() {
         for (name, known, value, expected) in [
             ("Vary", "Accept-Encoding", "Origin", "Accept-Encoding, Origin"),
             ("vary", "Accept-Encoding", "accept-encoding", "Accept-Encoding"),

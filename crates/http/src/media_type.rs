@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worth_compressing() {
+    fn compressible_types_are_recognised() {
         for yes in [
             "text/html; charset=utf-8",
             "TEXT/CSS",
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_charset() {
+    fn types_that_need_a_charset_are_recognised() {
         for yes in ["text/html", "text/plain; format=flowed", "application/javascript"] {
             assert!(needs_charset(yes.as_bytes()), "{yes}");
         }

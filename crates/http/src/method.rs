@@ -88,7 +88,7 @@ mod tests {
     use super::Method;
 
     #[test]
-    fn every_known_token_comes_back() {
+    fn every_known_token_round_trips() {
         for token in [
             "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY",
         ] {

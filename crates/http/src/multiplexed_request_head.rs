@@ -429,7 +429,7 @@ mod tests {
     use crate::field::FieldPlace;
 
     #[test]
-    fn what_refused_fields_tell_of_their_path_and_their_host() {
+    fn refused_fields_hint_at_their_path_and_host() {
         type Case<'c> = (&'c [(&'c str, &'c str)], Option<&'c str>, Option<&'c str>);
         let cases: [Case<'_>; 8] = [
             (&[(":path", "/a?b"), (":authority", "h")], Some("/a"), Some("h")),
@@ -450,15 +450,15 @@ mod tests {
                 text.extend_from_slice(value.as_bytes());
                 places.push(FieldPlace::new(start..middle, middle..text.len()));
             }
-            let told = refused_request(&Fields::new(&text, &places));
-            assert_eq!(told.path, path.map(str::as_bytes), "{lines:?}");
-            assert_eq!(told.authority, authority.map(str::as_bytes), "{lines:?}");
+            let hints = refused_request(&Fields::new(&text, &places));
+            assert_eq!(hints.path, path.map(str::as_bytes), "{lines:?}");
+            assert_eq!(hints.authority, authority.map(str::as_bytes), "{lines:?}");
         }
     }
 
     /// The fast search finds the same as a plain one, for every byte at every position.
     #[test]
-    fn letters_are_seen_eight_in_a_step() {
+    fn upper_case_letters_are_found_in_eight_byte_steps() {
         for length in 0..20 {
             for place in 0..length {
                 for byte in 0..=255 {

@@ -282,7 +282,7 @@ mod tests {
 
     /// The usual values take a short cut, whose result must be that of the general way.
     #[test]
-    fn short_cuts_agree_with_the_long_way() {
+    fn fast_paths_equal_the_full_negotiation() {
         for usual in [
             "gzip, deflate, br, zstd",
             "gzip, deflate, br",
@@ -349,7 +349,7 @@ mod tests {
 
     /// RFC 9110 §12.5.3 allows 406 or the fallback; ours is the fallback.
     #[test]
-    fn never_406() {
+    fn an_unacceptable_coding_falls_back_to_identity() {
         let all = [(Gzip, 40), (Identity, 100)];
         assert_eq!(chosen("identity;q=0", &all), Identity);
         assert_eq!(chosen("*;q=0", &all), Identity);

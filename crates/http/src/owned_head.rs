@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_says_what_the_head_says() {
+    fn a_copy_equals_its_head() {
         with_head(|head| {
             let owned = OwnedRequestHead::new(head);
             let copy = owned.head();

@@ -221,7 +221,7 @@ mod tests {
 
     /// RFC 9110 §14.1.2: last-pos past the end means the end; so does a suffix that is too long.
     #[test]
-    fn ends_are_clamped() {
+    fn ends_beyond_the_length_are_clamped() {
         assert_eq!(ranges("bytes=5-99", 10), [(5, 9)]);
         assert_eq!(ranges("bytes=-99", 10), [(0, 9)]);
         assert_eq!(ranges("bytes=0-99999999999999999999999", 10), [(0, 9)]);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_or_foreign_is_ignored() {
+    fn malformed_ranges_and_other_units_are_ignored() {
         for value in [
             "",
             "bytes",
@@ -296,7 +296,7 @@ mod tests {
 
     /// RFC 9110 §15.3.7.2: parts come in the order of the request, merged ones aside.
     #[test]
-    fn merged_at_the_place_of_the_earliest() {
+    fn merged_ranges_stay_at_the_position_of_the_earliest() {
         assert_eq!(ranges("bytes=8-9,0-1,4-5", 10), [(8, 9), (0, 1), (4, 5)]);
         assert_eq!(ranges("bytes=8-9,0-1,4-5,2-3", 10), [(8, 9), (0, 5)]);
         assert_eq!(ranges("bytes=0-1,8-9,4-5,2-7", 10), [(0, 9)]);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_are_ignored() {
+    fn too_many_ranges_are_ignored() {
         let many = |count: usize| {
             let specs: Vec<String> = (0..count).map(|n| format!("{0}-{0}", 2 * n)).collect();
             format!("bytes={}", specs.join(","))

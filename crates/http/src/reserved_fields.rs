@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_stands_in_one_row_and_in_order() {
+    fn the_table_is_sorted_without_duplicates() {
         let key = |row: &(&str, FieldUses)| row.0.to_ascii_lowercase();
         assert!(RESERVED.windows(2).all(|rows| key(&rows[0]) < key(&rows[1])));
     }

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_goes_to_its_log_and_a_log_of_nobody_is_closed() {
+    fn each_line_goes_to_its_log_and_unused_logs_are_closed() {
         let folder = temporary("sites");
         let paths = ["server.log", "a.log", "late.log"].map(|name| folder.join(name));
         let logs = Arc::new(OpenLogs::default());
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reopened_log_goes_on_under_the_old_name() {
+    fn a_reopened_log_continues_under_the_old_name() {
         let folder = temporary("reopen");
         let path = folder.join("access.log");
         let log = started(&path);

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_five_are_named() {
+    fn the_first_five_omitted_paths_are_named() {
         let paths: Vec<PathBuf> = ["a", "b", "c", "d", "e", "f", "g"].map(PathBuf::from).to_vec();
         let line = |count: usize| left_out(&unasked(&paths[..count], &[])).unwrap_or_default();
         assert_eq!(line(0), "");
@@ -108,7 +108,7 @@ mod tests {
 
     /// A user who has excluded a path does not want to publish it.
     #[test]
-    fn what_was_excluded_is_not_noted() {
+    fn explicitly_excluded_paths_are_not_reported() {
         let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
         let line = |excluded: &[&str]| {
             left_out(&unasked(&paths(&[".git", "a.psd", "b.log"]), &paths(excluded)))
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn three_examples_of_what_clients_keep() {
+    fn fingerprinted_files_are_reported_with_three_examples() {
         let examples: Vec<PathBuf> = ["a.js", "b.js", "c.js"].map(PathBuf::from).to_vec();
         let line = |files| kept_by_clients(&Fingerprinted { files, examples: examples.clone() });
         let text =

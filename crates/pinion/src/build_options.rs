@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_win_over_defaults() {
+    fn flags_override_defaults() {
         let serving = options(&BuildSettings::default(), Options::serving).expect("options");
         assert_eq!(serving.codings, Options::serving(0).codings);
         assert!(serving.security_fields && serving.external_min_bytes.is_some());

@@ -49,15 +49,15 @@ impl CertificateFiles {
             let mut bad = self.blamed(&error);
             let foreign = match error {
                 CertificateError::NoCertificate => {
-                    wrong_file_kind::what_it_is(&self.cert, &chain, Role::Certificate)
+                    wrong_file_kind::foreign_kind(&self.cert, &chain, Role::Certificate)
                 }
                 CertificateError::NoKey if !is_one => {
-                    wrong_file_kind::what_it_is(&self.key, &key, Role::Key)
+                    wrong_file_kind::foreign_kind(&self.key, &key, Role::Key)
                 }
                 _ => None,
             };
-            if let Some(what) = foreign {
-                bad.why = what;
+            if let Some(foreign_kind) = foreign {
+                bad.why = foreign_kind;
             } else if let Some(advice) = advice_on_swapped(&error, &chain, &key) {
                 bad.why += advice;
             }
@@ -170,7 +170,7 @@ pub(crate) fn client_authorities(file: &Path) -> Result<ClientAuthorities, BadFi
     ClientAuthorities::from_pem(&pem).map_err(|error| {
         let foreign = match error {
             TlsError::Authorities(CertificateError::NoCertificate) => {
-                wrong_file_kind::what_it_is(file, &pem, Role::Certificate)
+                wrong_file_kind::foreign_kind(file, &pem, Role::Certificate)
             }
             _ => None,
         };
@@ -209,12 +209,12 @@ pub(crate) fn shown(fingerprint: [u8; 32]) -> String {
     pairs.join(":")
 }
 
-/// Reads a file that should be PEM; `what` names its content in errors.
-fn read(file: &Path, what: &str) -> Result<Vec<u8>, BadFile> {
+/// Reads a file that should be PEM; `role` names its content in errors.
+fn read(file: &Path, role: &str) -> Result<Vec<u8>, BadFile> {
     let bad = |why| BadFile { file: file.to_owned(), why };
     match file.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(bad(format!("does not exist; give the file of {what}")))
+            Err(bad(format!("does not exist; give the file of {role}")))
         }
         Ok(metadata) if metadata.is_dir() => Err(bad("is a folder; give a PEM file".to_owned())),
         _ => regular_file::read(file, PEM_MAX_MIB).map_err(bad),

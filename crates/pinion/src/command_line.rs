@@ -182,8 +182,8 @@ fn written(sections: impl IntoIterator<Item = ManualSection>) -> String {
         let name = title[..1].to_owned() + &title[1..].to_lowercase();
         let separator = if text.is_empty() { "" } else { "\n" };
         text += &format!("{separator}{name}:\n");
-        for (what, about) in entries {
-            text += &format!("  {what}\n          {about}\n");
+        for (entry, about) in entries {
+            text += &format!("  {entry}\n          {about}\n");
         }
     }
     text
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn help_is_asked_for_and_names_every_flag() {
+    fn the_help_of_each_verb_names_every_flag() {
         for verb in verbs::ALL {
             match read(&format!("pinion {} --help", verb.name)) {
                 Ok(ParsedCommand::Help(page)) => {

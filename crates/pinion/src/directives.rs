@@ -449,7 +449,7 @@ mod tests {
     use crate::directive_value_parsers;
 
     #[test]
-    fn names_are_spelled_alike_and_stand_once() {
+    fn names_are_lower_case_and_unique() {
         for (at, row) in all().enumerate() {
             let plain = |b: u8| b.is_ascii_lowercase() || b == b'-';
             assert!(row.name.bytes().all(plain), "{}", row.name);
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn one_letter_names_stand_once_in_each_verb() {
+    fn one_letter_names_are_unique_in_each_verb() {
         for verb in verbs::ALL {
             let letters: Vec<char> = of(verb.verb).filter_map(|row| row.short).collect();
             for (at, letter) in letters.iter().enumerate() {
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_documented_in_our_manner() {
+    fn every_row_follows_the_documentation_style() {
         for row in all() {
             assert!(!row.brief.is_empty() && !row.brief.ends_with('.'), "{}", row.name);
             assert!(row.brief.len() <= 72, "{}: {}", row.name, row.brief);

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_no_failure() {
+    fn a_closed_pipe_is_not_a_failure() {
         let gone = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
         assert!(matches!(gone, Failure::ReaderGone));
         let full = Failure::from(io::Error::from(io::ErrorKind::StorageFull));

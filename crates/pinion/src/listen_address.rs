@@ -122,7 +122,7 @@ pub(crate) struct Overlap {
     /// The number of the other one.
     pub(crate) later: usize,
     /// The conflict of the two and the advice, as text that follows their names.
-    pub(crate) what: &'static str,
+    pub(crate) conflict: &'static str,
 }
 
 /// Finds each listener whose address cannot be listened on beside an earlier one: both are the
@@ -138,12 +138,12 @@ pub(crate) fn overlaps<'a>(addresses: impl Iterator<Item = (&'a Address, bool)>)
     let listeners = addresses.enumerate().filter(|(_, (address, _))| !address.may_repeat());
     for (later, (address, is_udp)) in listeners {
         if let Some(&earlier) = known.get(&(address, is_udp)) {
-            let what = match address {
+            let conflict = match address {
                 Address::Unix(_) => "name the same socket; give one of them another path",
                 Address::Inherited(_) => "name the same sockets; give one of them another name",
                 _ => "name the same address; give one of them another port",
             };
-            overlaps.push(Overlap { earlier, later, what });
+            overlaps.push(Overlap { earlier, later, conflict });
             continue;
         }
         known.insert((address, is_udp), later);
@@ -152,9 +152,9 @@ pub(crate) fn overlaps<'a>(addresses: impl Iterator<Item = (&'a Address, bool)>)
         let overlapping =
             others.iter().find(|(other, _)| other.includes(address) || address.includes(other));
         if let Some(&(_, earlier)) = overlapping {
-            let what = "have the port in common, and one of them is for every address of the \
+            let conflict = "have the port in common, and one of them is for every address of the \
                         machine; give one of them another port";
-            overlaps.push(Overlap { earlier, later, what });
+            overlaps.push(Overlap { earlier, later, conflict });
         } else if others.iter().all(|(other, _)| other.class() != address.class()) {
             others.push((address, later));
         }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_spelling_says_how_to_write_it() {
+    fn malformed_addresses_get_advice() {
         for (text, hint) in [
             ("", "port is missing"),
             (":", "port is missing"),
@@ -336,9 +336,14 @@ mod tests {
             let [one, two] = [first, second].map(|text| Address::parse(text).expect(text));
             for pair in [[&one, &two], [&two, &one]] {
                 let found = overlaps(pair.into_iter().map(|address| (address, false)));
-                let what = found.first().map(|overlap| overlap.what);
-                let is_match = |expected: &str| what.is_some_and(|what| what.starts_with(expected));
-                assert!(expected.map_or(what.is_none(), is_match), "{first} {second}: {what:?}");
+                let conflict = found.first().map(|overlap| overlap.conflict);
+                let is_match = |expected: &str| {
+                    conflict.is_some_and(|conflict| conflict.starts_with(expected))
+                };
+                assert!(
+                    expected.map_or(conflict.is_none(), is_match),
+                    "{first} {second}: {conflict:?}"
+                );
                 let apart = overlaps(pair.into_iter().zip([false, true]));
                 assert!(apart.is_empty(), "TCP and UDP: {first} {second}");
             }
@@ -360,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_read_back_as_the_same_address() {
+    fn displayed_addresses_round_trip() {
         for text in ["8080", "1.2.3.4:5", "[::1]:80", "localhost:80", "unix:/a", "fd:web"] {
             let address = Address::parse(text).expect(text);
             assert_eq!(Address::parse(&address.to_string()), Ok(address));

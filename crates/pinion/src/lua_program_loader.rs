@@ -70,7 +70,7 @@ pub(crate) fn alone(path: &Path, allowance: Allowance) -> Result<SiteProgram, Fa
         return Err(anyhow!("{shown} does not exist; give the path of a Lua script{remark}").into());
     }
     let text = regular_file::read(path, SCRIPT_MAX_MIB);
-    let text = text.map_err(|what| anyhow!("{shown} {what}"))?;
+    let text = text.map_err(|message| anyhow!("{shown} {message}"))?;
     with_key(SiteProgram::new(&path.to_string_lossy(), text).allowed(allowance))
 }
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_run_and_what_it_is_called() {
+    fn the_main_script_and_its_name_are_determined() {
         let name = |code: &[(&'static str, &'static str)]| {
             found(code).map(|program| program.name().to_owned())
         };
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_master_key_is_what_it_is_or_in_base64() {
+    fn a_master_key_is_plain_or_base64() {
         assert_eq!(master_key(b"0123456789abcdef").as_deref(), Ok(&b"0123456789abcdef"[..]));
         assert_eq!(master_key(b"b64:AAEC").as_deref(), Ok(&[0, 1, 2][..]));
         let wrong = "is not valid base64 after \"b64:\" (invalid symbol 33, offset 0)";
@@ -233,7 +233,7 @@ mod tests {
 
     /// Where a site has a folder for its content, messages name the files in it.
     #[test]
-    fn a_page_is_called_by_its_path_on_the_disk() {
+    fn a_page_is_named_by_its_path_on_disk() {
         let folder = std::env::temp_dir().join(format!("pinion-script-{}", std::process::id()));
         let content = folder.join(CONTENT_FOLDER);
         std::fs::create_dir_all(&content).expect("a folder");
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_line() {
+    fn a_syntax_error_is_reported_with_its_line() {
         let code: [(&[u8], &[u8]); 1] = [(b"/main.lua", b"local x\nif x\n")];
         let (path, allowance) = (Path::new("site"), Allowance::default());
         let program = of_code(path, code.into_iter(), allowance, &ScriptSite::default());

@@ -133,7 +133,7 @@ fn synopsis(verb: &VerbRow) -> String {
 fn notes(page: &mut ManualPage, sections: impl IntoIterator<Item = ManualSection>) {
     for ManualSection { title, entries } in sections {
         page.section(title);
-        entries.iter().for_each(|(what, about)| page.item(&format!("`{what}`"), about));
+        entries.iter().for_each(|(entry, about)| page.item(&format!("`{entry}`"), about));
     }
 }
 
@@ -232,7 +232,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn every_page_names_what_it_is_about() {
+    fn every_page_has_a_title_and_the_file_page_every_key() {
         for name in names() {
             let text = page(name).expect("a page");
             assert!(text.starts_with(".TH "), "{name}");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_is_right() {
+    fn the_example_is_a_valid_configuration() {
         let (_, faults) = config::parse(EXAMPLE, Path::new("pinion.toml")).expect("TOML");
         assert_eq!(faults, []);
     }

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_goes_on_after_a_step_that_panics() {
+    fn a_thread_continues_after_a_panic() {
         let mut steps = 0;
         for step in 0..3 {
             survive(|| {

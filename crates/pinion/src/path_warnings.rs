@@ -80,7 +80,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_log_in_what_is_published_is_named() {
+    fn a_log_within_a_published_folder_is_reported() {
         let id = std::process::id();
         let folder = std::env::temp_dir().join(format!("pinion-path-warnings-{id}"));
         for name in ["a/logs", "b/public_html", "b/logs"] {

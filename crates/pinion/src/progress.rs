@@ -157,12 +157,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_template_is_one() {
+    fn the_template_is_valid() {
         assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
     }
 
     #[test]
-    fn a_bar_that_nobody_watches_is_hidden() {
+    fn without_a_terminal_the_bar_is_hidden() {
         let bar = Bar::new(true);
         bar.set(1, 2, "x");
         assert!(bar.0.is_hidden());
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_too_late_does_not_lead_back() {
+    fn late_updates_do_not_decrease_the_progress() {
         let mut state = State::default();
         let mut steps = Vec::new();
         for (files, bytes) in [(0, 10), (1, 5), (0, 30), (0, 20), (2, 30)] {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_how_far_it_is() {
+    fn a_line_shows_percentage_bar_and_sizes() {
         let (full, half) = ("━".repeat(32), "━".repeat(16) + "╸" + &" ".repeat(15));
         let none = "╸".to_owned() + &" ".repeat(31);
         for (done, total, expected) in [

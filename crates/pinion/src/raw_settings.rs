@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_above_hides_what_is_below_name_by_name() {
+    fn the_upper_settings_hide_the_lower_by_name() {
         let flags = low(&[("listen", &["80"]), ("watch", &[])]);
         let file = low(&[("listen", &["90", "91"]), ("io", &["epoll"])]);
         let both = flags.over(&file);

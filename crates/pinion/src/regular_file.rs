@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_may_not_be_read_says_what_to_do() {
+    fn an_unreadable_file_gets_advice() {
         let denied = cannot(&io::Error::from_raw_os_error(libc::EACCES));
         assert!(denied.starts_with("cannot be read: Permission denied; let the user"), "{denied}");
         let missing = cannot(&io::Error::from_raw_os_error(libc::ENOENT));

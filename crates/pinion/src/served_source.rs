@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_and_an_archive_are_known_by_what_they_are() {
+    fn folders_and_archives_are_recognised_by_content_not_by_name() {
         let folder = Folder::new("known");
         // The magic counts, not the name.
         for name in ["site.lua", "site.toml"] {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_is_known_by_its_name_and_is_no_site() {
+    fn a_configuration_is_recognised_by_its_name_and_is_not_a_site() {
         let folder = Folder::new("configuration");
         let path = folder.file("a.toml", b"x");
         assert_eq!(find(Some(&path)).expect("found"), FoundSource::Configuration(path.clone()));
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_would_replace_is_remarked() {
+    fn unexpanded_shell_syntax_is_noted() {
         let remark = "; ~ and $HOME are not expanded";
         for (path, expected) in [
             ("etc/~/public", remark),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_known_by_its_name() {
+    fn a_script_is_recognised_by_its_name() {
         let folder = Folder::new("script");
         let path = folder.file("a.lua", b"x");
         let found = find(Some(&path)).expect("found");
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_yet_is_named() {
+    fn unsupported_sources_are_named() {
         let address = usage(find(Some(Path::new("s3://bucket/site"))));
         assert!(address.contains("addresses are not supported yet"));
     }

@@ -396,13 +396,13 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_does_not_go_to_stdout() {
+    fn an_archive_is_not_written_to_stdout() {
         assert!(matches!(settings("pinion build src -o -"), Err(Failure::Usage(_))));
         assert!(settings("pinion build src -o ./-").is_ok());
     }
 
     #[test]
-    fn the_other_verbs_are_taken() {
+    fn the_other_verbs_are_parsed() {
         let Ok(Settings::Build(build)) = settings("pinion build src -o out --json --force") else {
             panic!("build");
         };

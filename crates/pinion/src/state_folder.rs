@@ -54,10 +54,10 @@ pub(crate) fn make(folder: &Path, mode: u32) -> anyhow::Result<()> {
 
 /// Returns the error of a file or folder below the state folder that cannot be used: the failure,
 /// its reason, and the advice.
-pub(crate) fn unusable(what: &str, error: &io::Error) -> anyhow::Error {
+pub(crate) fn unusable(problem: &str, error: &io::Error) -> anyhow::Error {
     let why = without_number(&error.to_string());
     anyhow!(
-        "{what}: {why}; give a folder that the user that runs Pinion can write: --state FOLDER, or \
-         state in [tls]"
+        "{problem}: {why}; give a folder that the user that runs Pinion can write: --state FOLDER, \
+         or state in [tls]"
     )
 }

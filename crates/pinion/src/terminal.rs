@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_in_line_whatever_their_colour() {
+    fn columns_are_aligned_despite_colours() {
         let colours = TerminalStyle { colours: true };
         let table = Columns::new([Align::Left, Align::Right, Align::Left]);
         let rows = [
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_cannot_command_the_terminal() {
+    fn control_characters_in_a_path_are_escaped() {
         assert_eq!(shown("/ä b".as_bytes()), "/ä b");
         assert_eq!(shown(b"/\x1b[2J\xff\\\n"), "/\\x1B[2J\\xFF\\\\\\x0A");
         assert_eq!(shown("\u{9b}".as_bytes()), "\\xC2\\x9B");

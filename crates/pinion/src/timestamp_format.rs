@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_second_in_every_spelling() {
+    fn a_second_is_formatted_as_common_log_and_rfc3339() {
         assert_eq!(&common_log(784_111_777), b"06/Nov/1994:08:49:37 +0000");
         assert_eq!(rfc3339(951_782_400), "2000-02-29T00:00:00Z");
         assert_eq!(rfc3339(-1), "1969-12-31T23:59:59Z");

@@ -24,19 +24,19 @@ connections there were and how each of them ended.";
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let told = match words.as_slice() {
+    let result = match words.as_slice() {
         ["--list"] => Ok(list()),
         [name, server, seconds] => flood(name, server, seconds, None),
         [name, server, seconds, file] => flood(name, server, seconds, Some(Path::new(file))),
         _ => Err(USAGE.to_owned()),
     };
-    match told {
-        Ok(told) => {
-            println!("{told}");
+    match result {
+        Ok(result) => {
+            println!("{result}");
             ExitCode::SUCCESS
         }
-        Err(what) => {
-            eprintln!("{what}");
+        Err(error) => {
+            eprintln!("{error}");
             ExitCode::FAILURE
         }
     }

@@ -490,6 +490,6 @@ fn number(bytes: &[u8]) -> Result<u32, Broken> {
     Ok(u32::from_be_bytes(bytes))
 }
 
-fn malformed(what: &str) -> Broken {
-    Broken::Malformed(what.to_owned())
+fn malformed(reason: &str) -> Broken {
+    Broken::Malformed(reason.to_owned())
 }

@@ -450,6 +450,6 @@ fn settings(mut payload: &[u8]) -> Result<Vec<(u64, u64)>, &'static str> {
     Ok(settings)
 }
 
-fn malformed(what: &str) -> Broken {
-    Broken::Malformed(what.to_owned())
+fn malformed(reason: &str) -> Broken {
+    Broken::Malformed(reason.to_owned())
 }

@@ -215,14 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn an_encoded_section_is_decoded_unchanged() {
         let long = "x".repeat(300);
         let section = [(":method", "GET"), ("a-name-of-some-length", long.as_str()), ("x", "")];
         assert_eq!(decode(&encode(&section)), Ok(own(&section)));
     }
 
     #[test]
-    fn every_form_of_a_field_is_read() {
+    fn every_field_line_representation_is_decoded() {
         // RFC 9204 §B.1, and the Huffman codes of RFC 7541 §C.4.1.
         let example = b"\0\0\x51\x0b/index.html";
         assert_eq!(decode(example), Ok(own(&[(":path", "/index.html")])));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_dynamic_table_is_refused() {
+    fn sections_that_need_a_dynamic_table_are_refused() {
         for block in [&b"\x02\0\x80"[..], b"\0\0\x80", b"\0\0\x10", b"\0\0\x40\0", b"\0\0\0\0"] {
             assert!(decode(block).is_err(), "{block:?}");
         }

@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_are_those_of_the_standard() {
+    fn variable_length_integers_match_the_standard() {
         // RFC 9000 §A.1.
         for (value, bytes) in [
             (151_288_809_941_952_652, &[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c][..]),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_taken_when_it_is_whole() {
+    fn only_a_complete_frame_is_taken() {
         let mut held = frame(0x4242, b"payload");
         held.pop();
         assert_eq!(take_frame(&mut held), None);

@@ -12,9 +12,9 @@ const PSEUDO: [(&str, &str); 4] =
 
 /// Returns malformed messages, and the outcome of each.
 pub fn malformed() -> Vec<Row> {
-    let malformed = |section, what: String, frames: &[Vec<u8>]| {
+    let malformed = |section, case: String, frames: &[Vec<u8>]| {
         let writes = vec![control(&[]), request(frames)];
-        Row { section, what, writes, outcome: Outcome::Stream(MESSAGE) }
+        Row { section, case, writes, outcome: Outcome::Stream(MESSAGE) }
     };
     let mut all = Vec::new();
     for (section, name, value) in [
@@ -49,7 +49,7 @@ pub fn malformed() -> Vec<Row> {
         all.push(malformed("§4.3.1", format!("no {missing}"), &[section(&rest)]));
     }
     let [method, scheme, authority, path] = PSEUDO;
-    for (section_of, what, fields) in [
+    for (section_of, case, fields) in [
         ("§4.3", "a pseudo-field behind a field", vec![method, scheme, ("x", "y"), path]),
         ("§4.3.1", "an empty :path", vec![method, scheme, authority, (":path", "")]),
         ("§4.3.1", "another host", vec![method, scheme, authority, path, ("host", "b")]),
@@ -61,12 +61,12 @@ pub fn malformed() -> Vec<Row> {
         ("§4.3.1", "a user in Host", vec![method, scheme, path, ("host", "me@a")]),
         ("§4.1.2", "no field at all", vec![]),
     ] {
-        all.push(malformed(section_of, what.to_owned(), &[section(&fields)]));
+        all.push(malformed(section_of, case.to_owned(), &[section(&fields)]));
     }
     let long = |length: &str, content: &[Vec<u8>]| {
         [&[fields(&[("content-length", length)])], content].concat()
     };
-    for (what, frames) in [
+    for (case, frames) in [
         ("less content than announced", long("5", &[data(b"four")])),
         ("more content than announced", long("3", &[data(b"four")])),
         ("more content in the end", long("3", &[data(b"two"), data(b"!")])),
@@ -74,7 +74,7 @@ pub fn malformed() -> Vec<Row> {
         ("content though none was announced", long("0", &[data(b"x")])),
         ("trailers before the announced end", long("3", &[data(b"x"), section(&[("x", "y")])])),
     ] {
-        all.push(malformed("§4.1.2", what.to_owned(), &frames));
+        all.push(malformed("§4.1.2", case.to_owned(), &frames));
     }
     for (name, value) in [(":path", "/"), ("Upper", "x"), ("connection", "close")] {
         let frames = [head(), data(b"x"), section(&[(name, value)])];
@@ -90,7 +90,7 @@ fn answered() -> Vec<Row> {
     let [method, scheme, authority, path] = PSEUDO;
     let no_authority = ("host", "");
     let mut all = Vec::new();
-    for (section_of, what, fields) in [
+    for (section_of, case, fields) in [
         ("§4.3.1", "an empty :authority", vec![method, scheme, (":authority", ""), path]),
         (
             "§4.3.1",
@@ -106,16 +106,16 @@ fn answered() -> Vec<Row> {
         ("§4.4", "CONNECT to nobody", vec![(":method", "CONNECT"), (":authority", "")]),
     ] {
         let writes = vec![request(&[section(&fields)])];
-        all.extend(rows(section_of, Outcome::Status(400), [(what, writes)]));
+        all.extend(rows(section_of, Outcome::Status(400), [(case, writes)]));
     }
-    for (what, lengths) in [
+    for (case, lengths) in [
         ("a length that is none", &["x"][..]),
         ("two lengths", &["1", "2"]),
         ("two lengths in one", &["1, 2"]),
     ] {
         let lengths: Vec<_> = lengths.iter().map(|length| ("content-length", *length)).collect();
         let writes = vec![request(&[fields(&lengths), data(b"x")])];
-        all.extend(rows("§4.1.2", Outcome::Status(400), [(what, writes)]));
+        all.extend(rows("§4.1.2", Outcome::Status(400), [(case, writes)]));
     }
     all
 }

@@ -20,7 +20,7 @@ const BITS_70: &[u8] = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f";
 /// Returns field sections that cannot be decompressed.
 pub fn sections() -> Vec<Row> {
     let mut all = Vec::new();
-    for (section, what, fields) in [
+    for (section, case, fields) in [
         ("RFC 9204 §2.2.1", "entries are required", &b"\x02\0\x80"[..]),
         ("RFC 9204 §3.2.5", "an entry of the dynamic table", b"\0\0\x80"),
         ("RFC 9204 §3.2.6", "one behind the base", b"\0\0\x10"),
@@ -50,8 +50,8 @@ pub fn sections() -> Vec<Row> {
         let failed = Outcome::Connection(DECOMPRESSION_FAILED);
         let trailers = vec![request(&[head(), data(b"x"), frame(kind::HEADERS, fields)])];
         let request = vec![control(&[]), request(&[frame(kind::HEADERS, fields)])];
-        all.extend(rows(section, failed, [(what, request)]));
-        all.extend(rows(section, failed, [(&*format!("{what}, in trailers"), trailers)]));
+        all.extend(rows(section, failed, [(case, request)]));
+        all.extend(rows(section, failed, [(&*format!("{case}, in trailers"), trailers)]));
     }
     all
 }
@@ -59,7 +59,7 @@ pub fn sections() -> Vec<Row> {
 /// Instructions for a dynamic table, whose capacity is 0.
 pub fn instructions() -> Vec<Row> {
     let mut all = Vec::new();
-    for (section, what, bytes) in [
+    for (section, case, bytes) in [
         ("RFC 9204 §4.3.1", "a capacity above 0", &b"\x21"[..]),
         ("RFC 9204 §4.3.1", "a large capacity", b"\x3f\xe1\x1f"),
         ("RFC 9204 §3.2.2", "an entry by a static name", b"\xc0\x01x"),
@@ -71,9 +71,9 @@ pub fn instructions() -> Vec<Row> {
         ("RFC 9204 §4.3.2", "an entry by a name that is not there", b"\x80\x01x"),
     ] {
         let writes = vec![control(&[]), uni(stream::ENCODER, bytes)];
-        all.extend(rows(section, Outcome::Connection(ENCODER_STREAM), [(what, writes)]));
+        all.extend(rows(section, Outcome::Connection(ENCODER_STREAM), [(case, writes)]));
     }
-    for (section, what, bytes) in [
+    for (section, case, bytes) in [
         ("RFC 9204 §4.4.1", "an acknowledged section", &b"\x80"[..]),
         ("RFC 9204 §4.1.1", "a cancelled stream of 77 bits", &[b"\x7f\xff", BITS_70].concat()),
         ("RFC 9204 §4.4.3", "no insertions", b"\0"),
@@ -81,7 +81,7 @@ pub fn instructions() -> Vec<Row> {
         ("RFC 9204 §4.4.3", "the same behind what is right", b"\x40\x44\x01"),
     ] {
         let writes = vec![control(&[]), uni(stream::DECODER, bytes)];
-        all.extend(rows(section, Outcome::Connection(DECODER_STREAM), [(what, writes)]));
+        all.extend(rows(section, Outcome::Connection(DECODER_STREAM), [(case, writes)]));
     }
     all
 }

@@ -28,7 +28,7 @@ pub(super) fn rows<const N: usize>(
     outcome: Outcome,
     of: [(&str, Vec<Write>); N],
 ) -> Vec<Row> {
-    of.map(|(what, writes)| Row { section, what: what.to_owned(), writes, outcome }).into()
+    of.map(|(case, writes)| Row { section, case: case.to_owned(), writes, outcome }).into()
 }
 
 /// Returns rows that differ in the type of a frame.
@@ -39,8 +39,8 @@ fn kinds(
     writes: impl Fn(Vec<u8>) -> Vec<Write>,
 ) -> Vec<Row> {
     let row = |&kind: &u64| {
-        let what = format!("a frame of type {kind:#x}");
-        Row { section, what, writes: writes(frame(kind, &[0])), outcome }
+        let case = format!("a frame of type {kind:#x}");
+        Row { section, case, writes: writes(frame(kind, &[0])), outcome }
     };
     kinds.iter().map(row).collect()
 }
@@ -109,7 +109,7 @@ pub fn settings() -> Vec<Row> {
     let mut all: Vec<Row> = [0x0, 0x2, 0x3, 0x4, 0x5]
         .map(|name| Row {
             section: "§7.2.4.1, §11.2.2",
-            what: format!("setting {name:#x}"),
+            case: format!("setting {name:#x}"),
             writes: vec![bare_control(&[settings_of(&[(name, 1)])])],
             outcome: Outcome::Connection(SETTINGS),
         })

@@ -67,7 +67,7 @@ fn without_time(line: &str) -> String {
 }
 
 #[test]
-fn combined_lines_are_true() {
+fn combined_lines_describe_their_requests() {
     with_log("combined", |server, log| {
         let tag = server.get("/").field("ETag").expect("a tag").to_owned();
         let mut client = server.client();
@@ -102,7 +102,7 @@ fn combined_lines_are_true() {
 }
 
 #[test]
-fn json_lines_are_true() {
+fn json_lines_describe_their_requests() {
     with_log("json", |server, log| {
         let mut client = server.client();
         let port = client.local_port();
@@ -129,7 +129,7 @@ fn json_lines_are_true() {
 }
 
 #[test]
-fn what_a_client_sends_cannot_forge_a_line() {
+fn client_input_cannot_forge_a_line() {
     with_log("combined", |server, log| {
         let forged = "\" 200 0 \"-\" \"-\"\u{9b}2J \\ \u{e4}";
         let request = Request::get("/'%0A%22").field("User-Agent", forged).field("Referer", "\t\"");
@@ -161,7 +161,7 @@ fn refused() -> Vec<(u16, Vec<u8>)> {
 }
 
 #[test]
-fn a_refusal_is_a_line_too() {
+fn a_refused_head_is_logged() {
     with_log_in(
         |matrix| matrix.http1_only("unreadable heads"),
         "combined",
@@ -196,7 +196,7 @@ fn a_refusal_is_a_line_too() {
 }
 
 #[test]
-fn a_body_that_is_refused_is_a_line_of_its_request() {
+fn a_request_with_a_refused_body_is_logged() {
     with_log("combined", |server, log| {
         let request = Request::new("POST", "/upload?x").body(&vec![b'x'; (1 << 20) + 1]);
         assert_eq!(server.exchange(&request).status, 413);
@@ -207,7 +207,7 @@ fn a_body_that_is_refused_is_a_line_of_its_request() {
 }
 
 #[test]
-fn a_head_that_does_not_come_in_time_is_a_line() {
+fn a_head_that_times_out_is_logged() {
     let folder = site();
     std::thread::scope(|scope| {
         for io in ["epoll", "uring"] {
@@ -230,7 +230,7 @@ fn a_head_that_does_not_come_in_time_is_a_line() {
 }
 
 #[test]
-fn a_response_that_is_cut_off_says_how_much_of_it_has_left() {
+fn a_truncated_response_is_logged_with_the_bytes_sent() {
     const LARGE_BYTES: usize = 16 << 20;
     let folder = site();
     folder.write("site/large.bin", vec![b'x'; LARGE_BYTES]);
@@ -265,7 +265,7 @@ fn a_response_that_is_cut_off_says_how_much_of_it_has_left() {
 /// Content that is written in pieces is counted as a whole, including the pieces that were sent
 /// long before its end.
 #[test]
-fn content_that_comes_in_pieces_counts_as_a_whole() {
+fn streamed_content_is_logged_with_its_total_size() {
     const STREAM: &str = r#"
 pinion.get("/stream", function(req, res)
     for _ = 1, 100 do res:write(("x"):rep(10000)) end
@@ -285,7 +285,7 @@ end)
 }
 
 #[test]
-fn a_response_that_its_client_stops_is_a_line_at_once() {
+fn a_response_cancelled_by_its_client_is_logged_at_once() {
     const LARGE_BYTES: u64 = 16 << 20;
     let folder = site();
     folder.write("site/large.bin", vec![b'x'; LARGE_BYTES as usize]);
@@ -311,7 +311,7 @@ fn json(line: &str) -> Value {
 }
 
 #[test]
-fn sighup_opens_the_log_anew() {
+fn sighup_reopens_the_log() {
     with_log("combined", |server, log| {
         server.get("/");
         lines(log, 1);
@@ -328,7 +328,7 @@ fn sighup_opens_the_log_anew() {
 }
 
 #[test]
-fn every_request_of_a_burst_is_a_line_or_counted_as_dropped() {
+fn every_request_of_a_burst_is_logged_or_counted_as_dropped() {
     const REQUESTS: usize = 20_000;
     with_log_in(
         |matrix| matrix.plain_only("two threads share the socket"),

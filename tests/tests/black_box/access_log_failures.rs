@@ -26,14 +26,14 @@ fn start(io: Io, folder: &Folder, log: &Path) -> Server {
     Start::site(&folder.join("site")).flags(&flags).flags(&["--log-format", "json"]).start()
 }
 
-/// Returns the sum of the numbers in front of `what` in all lines that the server has printed.
-fn told(server: &Server, what: &str) -> usize {
-    let number = |line: String| line.split_once(what)?.1.parse::<usize>().ok();
+/// Returns the sum of the numbers in front of `label` in all lines that the server has printed.
+fn logged_number(server: &Server, label: &str) -> usize {
+    let number = |line: String| line.split_once(label)?.1.parse::<usize>().ok();
     server.lines().into_iter().filter_map(number).sum()
 }
 
 #[test]
-fn what_a_reader_does_not_take_in_time_is_dropped_and_counted() {
+fn lines_that_a_slow_reader_blocks_are_dropped_and_counted() {
     /// With such a long field, these are more requests than the pipe, the log's thread and its
     /// queue can hold together.
     const REQUESTS: usize = 3000;
@@ -58,17 +58,19 @@ fn what_a_reader_does_not_take_in_time_is_dropped_and_counted() {
             assert!(lines.iter().all(whole), "a line that is not whole");
             lines.len()
         });
-        wait_for("dropped lines", || (told(&server, DROPPED) > 0).then_some(()));
+        wait_for("dropped lines", || (logged_number(&server, DROPPED) > 0).then_some(()));
         server.signal(Signal::TERM);
         assert!(server.wait().success());
         let written = lines.join().expect("lines");
         // Lost lines that were not reported at once are reported at the end.
-        wait_for("the sum", || (written + told(&server, DROPPED) == REQUESTS).then_some(()));
+        wait_for("the sum", || {
+            (written + logged_number(&server, DROPPED) == REQUESTS).then_some(())
+        });
     }
 }
 
 #[test]
-fn a_full_disk_costs_lines_that_are_counted_until_the_log_is_rotated() {
+fn a_full_disk_drops_and_counts_lines_until_rotation() {
     const REQUESTS: usize = 5;
     const LOST: &str = " lines lost: ";
     for io in Io::BOTH {
@@ -94,12 +96,12 @@ fn a_full_disk_costs_lines_that_are_counted_until_the_log_is_rotated() {
         let text = fs::read_to_string(&log).expect("the new log");
         assert!(text.lines().last().is_some_and(|line| line.contains("/?rotated")), "{text}");
         let written = text.lines().count() - 1;
-        wait_for("the sum", || (written + told(&server, LOST) == REQUESTS).then_some(()));
+        wait_for("the sum", || (written + logged_number(&server, LOST) == REQUESTS).then_some(()));
     }
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_anew_goes_on_where_it_was() {
+fn a_log_that_cannot_be_reopened_continues_in_its_old_file() {
     for io in Io::BOTH {
         let folder = site();
         folder.write("logs/old.log", "");
@@ -121,7 +123,7 @@ fn a_log_that_cannot_be_opened_anew_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_is_exit_1_before_anything_listens() {
+fn a_log_that_cannot_be_opened_ends_the_start_with_exit_1() {
     let folder = site();
     let site = folder.join("site");
     let missing = "No such file or directory; create its folder, or name another file";
@@ -140,7 +142,7 @@ fn a_log_that_cannot_be_opened_is_exit_1_before_anything_listens() {
 /// Opening a named pipe would wait for a reader, and block the start of the server or the lines of
 /// all logs.
 #[test]
-fn a_named_pipe_without_a_reader_is_an_error_and_holds_up_nothing() {
+fn a_named_pipe_without_a_reader_is_an_error_and_does_not_block() {
     let reason = "no program reads this named pipe; start the one that does, or name a file";
     for io in Io::BOTH {
         let folder = site();
@@ -161,9 +163,9 @@ fn a_named_pipe_without_a_reader_is_an_error_and_holds_up_nothing() {
         assert!(line().contains("/?one"));
         drop(lines);
         server.signal(Signal::USR1);
-        let told = server.wait_for_line(0, |line| line.contains("cannot reopen"));
+        let logged = server.wait_for_line(0, |line| line.contains("cannot reopen"));
         let expected = format!("access log {shown}, the old file stays: {reason}");
-        assert_eq!(told, format!("pinion: cannot reopen the {expected}"));
+        assert_eq!(logged, format!("pinion: cannot reopen the {expected}"));
         // The next reader gets the lines from that time on.
         let both = File::options().read(true).write(true).open(&pipe).expect("the pipe");
         let mut lines = BufReader::new(both).lines();

@@ -235,7 +235,7 @@ fn a_trusted_proxy_names_the_client() {
 
 /// Retry-After is in seconds (RFC 9110 §10.2.3).
 #[test]
-fn a_client_that_sends_too_many_requests_is_told_when_to_come_back() {
+fn clients_over_the_request_rate_get_429_with_retry_after() {
     let upstream = Upstream::echo();
     let folder = site(
         &upstream,
@@ -282,7 +282,7 @@ impl Gate {
 
 /// When a client has its response, its slot is free.
 #[test]
-fn requests_at_once_count_until_they_end() {
+fn concurrent_requests_count_until_they_end() {
     let gate = Arc::new(Gate::default());
     let held = Arc::clone(&gate);
     let upstream = Upstream::start(move |connection| {
@@ -333,7 +333,7 @@ fn varies_by_origin(response: &Response) -> bool {
 /// Fetch Standard §3.2. This includes a part that needs a password: browsers send none with a
 /// preflight request.
 #[test]
-fn pages_of_other_origins_are_told_what_they_may() {
+fn cors_fields_follow_the_allowed_origins() {
     let upstream = Upstream::start(|connection| {
         while connection.request().is_some() {
             connection.send(
@@ -400,7 +400,7 @@ fn pages_of_other_origins_are_told_what_they_may() {
 /// A browser's preflight and request are about the path that it requests. The path to which a
 /// rewrite leads is internal to the site.
 #[test]
-fn cors_is_about_the_path_before_a_rewrite() {
+fn cors_applies_to_the_path_before_a_rewrite() {
     let upstream = Upstream::echo();
     let tables = "[[site.access]]\npath = \"/admin\"\ncors-origins = [\"https://a.test\"]\n\
                   cors-methods = [\"PUT\"]\n[[site.access]]\npath = \"/way/b\"\n\
@@ -430,7 +430,7 @@ fn cors_is_about_the_path_before_a_rewrite() {
 
 /// RFC 9110 §10.1.1: a client that waits for `100 Continue` gets the final response instead.
 #[test]
-fn nothing_of_an_upload_is_read_without_a_password() {
+fn an_upload_without_a_password_is_refused_unread() {
     let upstream = Upstream::echo();
     let folder = site(&upstream, PASSWORD);
     for io in Io::BOTH {
@@ -473,7 +473,7 @@ fn nothing_of_an_upload_is_read_without_a_password() {
 
 /// A changed password is no longer accepted, although it was verified just before.
 #[test]
-fn a_reload_takes_passwords_away() {
+fn a_reload_revokes_removed_passwords() {
     let upstream = Upstream::echo();
     let folder = site(&upstream, PASSWORD);
     each_protocol(&folder, &[], |server| {
@@ -505,7 +505,7 @@ fn a_reload_takes_passwords_away() {
 /// The attempts of one client are limited, and clients with a verified password or another address
 /// are not affected.
 #[test]
-fn a_flood_of_wrong_passwords_disturbs_nobody_else() {
+fn a_flood_of_wrong_passwords_does_not_affect_other_clients() {
     let upstream = Upstream::echo();
     let folder = site(&upstream, PASSWORD);
     each_protocol(&folder, &[], |server| {
@@ -568,7 +568,7 @@ fn come_from(mut stream: &TcpStream) -> Option<String> {
 
 /// Requests with the same password wait for one verification, which is one attempt.
 #[test]
-fn a_password_that_is_sent_often_is_verified_once() {
+fn a_repeated_password_is_verified_once() {
     let folder = site(&Upstream::echo(), PASSWORD);
     folder.write("users", SLOW);
     for io in Io::BOTH {
@@ -584,7 +584,7 @@ fn a_password_that_is_sent_often_is_verified_once() {
 
 /// At most a hundred passwords wait. Further clients are asked to retry later.
 #[test]
-fn a_flood_of_many_clients_is_turned_away() {
+fn a_flood_from_many_clients_is_refused() {
     let folder = site(&Upstream::echo(), PASSWORD);
     folder.write("users", SLOW);
     for io in Io::BOTH {
@@ -652,15 +652,15 @@ fn curl_logs_in() {
             curl.args(["--silent", "--max-time", "50", "--fail"]).args(flags);
             curl.args(["--write-out", "%{stderr}%{http_code} "]).arg(server.url("/admin/"));
             let output = output(&mut curl);
-            let told = [output.stderr, output.stdout].concat();
-            assert_eq!(String::from_utf8_lossy(&told), text, "{flags:?}");
+            let printed = [output.stderr, output.stdout].concat();
+            assert_eq!(String::from_utf8_lossy(&printed), text, "{flags:?}");
         }
     });
 }
 
 /// `pinion check` finds errors in rules, and `pinion why` explains the checks of a request.
 #[test]
-fn what_is_wrong_is_found_and_what_is_right_is_explained() {
+fn check_finds_wrong_rules_and_why_explains_valid_ones() {
     let upstream = Upstream::echo();
     let rules = format!("{PASSWORD}[[site.access]]\nrequest-rate = \"10/s\"\ndeny = \"unix\"\n");
     let folder = site(&upstream, &rules);
@@ -671,18 +671,18 @@ fn what_is_wrong_is_found_and_what_is_right_is_explained() {
         assert_eq!(output.code, Some(0), "{output:?}");
         serde_json::from_str::<Value>(&output.stdout).expect("JSON")
     };
-    let told = why("/ADMIN/list.txt", &[]);
-    assert_eq!(told["status"], 401, "{told}");
-    let steps = told["steps"].as_array().expect("steps");
+    let report = why("/ADMIN/list.txt", &[]);
+    assert_eq!(report["status"], 401, "{report}");
+    let steps = report["steps"].as_array().expect("steps");
     let last = steps.last().expect("a step");
     assert_eq!(last["name"], "access");
     let reason = last["reason"].as_str().expect("a reason");
     assert!(reason.contains("/admin") && reason.contains("users"), "{reason}");
-    assert!(steps.iter().any(|step| step.to_string().contains("10/s of one client")), "{told}");
-    let told = why("/about", &[]);
-    assert_eq!(told["status"], 200, "{told}");
-    let told = why("/way/list.txt", &[]);
-    assert_eq!(told["status"], 401, "the file of a rewrite: {told}");
+    assert!(steps.iter().any(|step| step.to_string().contains("10/s of one client")), "{report}");
+    let report = why("/about", &[]);
+    assert_eq!(report["status"], 200, "{report}");
+    let report = why("/way/list.txt", &[]);
+    assert_eq!(report["status"], 401, "the file of a rewrite: {report}");
     folder.write("users", "ann:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n");
     folder.write("site/.well-known/x", "x");
     let checked = run(&["check", file]);

@@ -35,7 +35,7 @@ impl Served {
 
     /// Checks the field in every kind of response over a protocol.
     #[track_caller]
-    fn tells(&self, protocol: Protocol, value: Option<&str>) {
+    fn expect_alt_svc(&self, protocol: Protocol, value: Option<&str>) {
         let address = self.server.address_over(protocol);
         for (response, status) in responses(address, protocol, &self.authority) {
             assert_eq!(response.status, status, "{protocol:?}: {response}");
@@ -71,28 +71,29 @@ const OVER_TLS: [Protocol; 2] = [Protocol::Http1Tls, Protocol::Http2];
 const NOT_OVER_TLS: [Protocol; 3] = [Protocol::Http1, Protocol::Http2Clear, Protocol::Http3];
 
 #[test]
-fn over_tls_every_answer_says_where_http3_is() {
+fn every_response_over_tls_announces_http3() {
     for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let found = served.found();
-        OVER_TLS.into_iter().for_each(|protocol| served.tells(protocol, Some(&found)));
+        OVER_TLS.into_iter().for_each(|protocol| served.expect_alt_svc(protocol, Some(&found)));
         // Clients over QUIC know the address already, and an unencrypted field could come from an
         // attacker.
-        NOT_OVER_TLS.into_iter().for_each(|protocol| served.tells(protocol, None));
+        NOT_OVER_TLS.into_iter().for_each(|protocol| served.expect_alt_svc(protocol, None));
         served.server.stop();
     }
 }
 
 /// Clients may see another port, or that of another machine.
 #[test]
-fn the_operator_knows_better() {
+fn the_alt_svc_flag_replaces_the_default_value() {
     const ELSEWHERE: &str = "h3=\"quic.example.org:443\"; ma=60";
     for io in Io::BOTH {
-        for (value, told) in [(ELSEWHERE, Some(ELSEWHERE)), ("clear", Some("clear")), ("off", None)]
+        for (value, expected) in
+            [(ELSEWHERE, Some(ELSEWHERE)), ("clear", Some("clear")), ("off", None)]
         {
             let served = Served::start(io, &["--alt-svc", value]);
-            OVER_TLS.into_iter().for_each(|protocol| served.tells(protocol, told));
-            served.tells(Protocol::Http1, None);
+            OVER_TLS.into_iter().for_each(|protocol| served.expect_alt_svc(protocol, expected));
+            served.expect_alt_svc(Protocol::Http1, None);
             served.server.stop();
         }
     }
@@ -100,7 +101,7 @@ fn the_operator_knows_better() {
 
 /// HTTP/3 is provided by another server, and this one has no listener for it.
 #[test]
-fn what_the_operator_says_is_sent_by_listeners_without_h3() {
+fn listeners_without_h3_send_the_value_of_the_alt_svc_flag() {
     const ELSEWHERE: &str = "h3=\":443\"";
     let files = Folder::with("alt-svc-elsewhere", [("index.html", "home")]);
     let (authority, pair) = pairs(&files);
@@ -118,7 +119,7 @@ fn what_the_operator_says_is_sent_by_listeners_without_h3() {
 }
 
 #[test]
-fn without_a_listener_over_quic_nothing_is_said() {
+fn without_a_quic_listener_there_is_no_alt_svc() {
     let files = Folder::with("alt-svc-none", [("index.html", "home")]);
     let (authority, pair) = pairs(&files);
     let server = Start::site(files.path()).tls(&pair).start();
@@ -132,7 +133,7 @@ fn without_a_listener_over_quic_nothing_is_said() {
 
 /// Two listeners over TLS, of which one must not announce HTTP/3, and two over QUIC.
 #[test]
-fn a_listener_without_h3_is_silent_about_it() {
+fn a_listener_without_h3_does_not_announce_http3() {
     let files = Folder::with("alt-svc-two", [("site/index.html", "home")]);
     let (authority, _) = pairs(&files);
     let listen = "[[listen]]\ntls = \"127.0.0.1:0\"\nprotocols = [\"h1\", \"h2\"]\n\
@@ -152,10 +153,10 @@ fn a_listener_without_h3_is_silent_about_it() {
     let services = over_quic.iter().map(|port| format!("h3=\":{port}\"; ma=86400"));
     let both = services.collect::<Vec<_>>().join(", ");
     assert_eq!((over_tls.len(), over_quic.len()), (2, 2));
-    for (address, told) in over_tls.into_iter().zip([None, Some(both.as_str())]) {
+    for (address, expected) in over_tls.into_iter().zip([None, Some(both.as_str())]) {
         for protocol in OVER_TLS {
             for (response, _) in responses(address, protocol, &authority) {
-                assert_eq!(response.field("Alt-Svc"), told, "{protocol:?}: {response}");
+                assert_eq!(response.field("Alt-Svc"), expected, "{protocol:?}: {response}");
             }
         }
     }

@@ -257,7 +257,7 @@ fn content_is_streamed_both_ways() {
 }
 
 #[test]
-fn a_failure_ends_its_request_alone() {
+fn a_failure_ends_only_its_request() {
     let folder = application("asgi-failures");
     each_way(&folder, |server, _| {
         let pid = server.get("/run/pid").text().to_owned();
@@ -290,7 +290,7 @@ fn a_process_that_dies_is_started_again() {
 }
 
 #[test]
-fn an_application_hears_that_its_client_has_left() {
+fn an_application_is_notified_when_its_client_disconnects() {
     let folder = application("asgi-leaves");
     each_way(&folder, |server, _| {
         let left = folder.join("left");
@@ -348,7 +348,7 @@ fn a_request_that_blocks_the_event_loop_shows_where_it_is() {
 
 /// One process serves all streams, and responds to other requests meanwhile.
 #[test]
-fn many_streams_hold_nothing_up() {
+fn many_streams_do_not_block_other_requests() {
     const STREAMS: usize = 200;
     let folder = application("asgi-streams");
     for io in Io::BOTH {
@@ -386,7 +386,7 @@ fn read_until(connection: &Connection, received: &mut Vec<u8>, part: &[u8]) {
 
 /// A reload switches to another application while a stream of the old one continues.
 #[test]
-fn streams_outlive_a_reload() {
+fn streams_continue_across_a_reload() {
     let folder = application("asgi-reload");
     folder.write("app/other.py", "async def app(scope, receive, send):\n    raise ValueError\n");
     let server = start(&folder, Io::BOTH[0], &mount(&folder, ""));

@@ -210,7 +210,7 @@ const FAULTS: [&str; 13] = [
 ];
 
 #[test]
-fn corners_of_asgi() {
+fn asgi_edge_cases_have_the_expected_results() {
     let folder = site("asgi-edges");
     folder.write("app/app.py", APPLICATION);
     for io in Io::BOTH {

@@ -90,7 +90,7 @@ fn serve(folder: &Folder, code: &str, application: &str) -> Server {
 
 /// gunicorn's own result is 438 of 444, including skipped checks.
 #[test]
-fn all_checks_pass_with_all_frameworks() {
+fn every_check_passes_with_every_framework() {
     let folder = folder_with_environment("asgi-frameworks");
     let suite = python_source("gunicorn").join("tests/docker/asgi_framework_compat");
     copy(&suite, &folder.join("grid"));

@@ -59,7 +59,7 @@ fn start(folder: &Folder, io: Io, protocol: Protocol) -> Server {
 
 /// An extended CONNECT (RFC 8441) whose stream the client has ended before the application accepts.
 #[test]
-fn an_application_hears_of_a_client_that_has_ended_before() {
+fn an_application_that_accepts_late_gets_the_client_disconnect() {
     let folder = application();
     for io in Io::BOTH {
         let server = start(&folder, io, Protocol::Http2Clear);
@@ -95,7 +95,7 @@ fn an_application_hears_of_a_client_that_has_ended_before() {
 
 /// The server does not wait for a WebSocket that nothing ends.
 #[test]
-fn an_application_hears_of_a_stop_that_began_before() {
+fn an_application_that_accepts_during_a_stop_gets_code_1001() {
     let folder = application();
     for io in Io::BOTH {
         let mut server = start(&folder, io, Protocol::Http1);

@@ -298,7 +298,7 @@ fn handshakes_are_checked() {
 }
 
 #[test]
-fn messages_of_all_sizes_come_back() {
+fn messages_of_all_sizes_are_echoed() {
     let folder = application("asgi-websocket-sizes");
     for io in Io::BOTH {
         let server = start(&folder, Protocol::Http1, io);
@@ -345,7 +345,7 @@ fn messages_of_all_sizes_come_back() {
 }
 
 #[test]
-fn failures_have_their_codes() {
+fn failures_close_websockets_with_the_standard_codes() {
     let folder = application("asgi-websocket-codes");
     for io in Io::BOTH {
         let server = start(&folder, Protocol::Http1, io);
@@ -380,7 +380,7 @@ fn failures_have_their_codes() {
 
 /// A client that takes nothing stops the application.
 #[test]
-fn an_application_is_held_back() {
+fn a_client_that_does_not_read_pauses_the_application() {
     let folder = application("asgi-websocket-pressure");
     for io in Io::BOTH {
         let server = start(&folder, Protocol::Http1, io);
@@ -400,7 +400,7 @@ fn an_application_is_held_back() {
 
 /// A server that stops announces it, and the application gets the message.
 #[test]
-fn a_server_that_stops_closes() {
+fn a_stopping_server_closes_websockets_with_1001() {
     let folder = application("asgi-websocket-stop");
     for io in Io::BOTH {
         let server = start(&folder, Protocol::Http1, io);

@@ -43,7 +43,7 @@ async def app(scope, receive, send):
 ";
 
 #[test]
-fn every_case_passes() {
+fn every_autobahn_case_has_its_expected_result() {
     let folder = Folder::new("autobahn");
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("permissions");
     folder.write("main.py", APPLICATION);

@@ -48,7 +48,7 @@ fn refused() -> Vec<(u16, Vec<u8>)> {
 }
 
 #[test]
-fn a_refused_request_ends_its_own_connection_alone() {
+fn a_refused_request_ends_only_its_own_connection() {
     let site = site();
     // One worker handles all of them.
     Matrix::of(site.path()).serve(&["--workers", "1"]).http1_only(BYTES).run(|server| {
@@ -92,7 +92,7 @@ fn requests_before_a_refused_one_are_answered_first() {
 }
 
 #[test]
-fn the_page_of_a_refusal_is_small_and_clean() {
+fn the_page_for_a_refused_request_is_small_and_reveals_nothing() {
     Matrix::of(site().path()).http1_only(BYTES).run(|server| {
         for (status, bytes) in refused() {
             let refusal = |bytes: &[u8]| {
@@ -115,7 +115,7 @@ fn the_page_of_a_refusal_is_small_and_clean() {
 }
 
 #[test]
-fn the_page_of_an_error_is_small_and_clean() {
+fn error_pages_are_small_and_reveal_nothing() {
     every_way(&site(), |server| {
         for (status, request) in answered_by_an_error() {
             is_a_clean_page(&server.exchange(&request), status);
@@ -220,7 +220,7 @@ fn is_a_clean_text(response: &Response, status: u16) {
 }
 
 #[test]
-fn clients_that_vanish_leave_nothing_behind() {
+fn vanished_clients_leak_no_descriptors() {
     let site = site();
     Matrix::of(site.path()).serve(&["--workers", "1"]).http1_only(BYTES).run(|server| {
         assert_eq!(server.get("/").text(), "home");

@@ -32,7 +32,7 @@ fn responder(server: &Server, request: &Request) -> String {
 }
 
 #[test]
-fn requests_go_to_the_server_with_the_fewest() {
+fn requests_go_to_the_server_with_the_fewest_requests() {
     let folder = site("balance-load");
     // One server keeps its first request open until the test ends.
     let is_held = Arc::new(AtomicBool::new(true));
@@ -142,15 +142,15 @@ fn a_server_that_is_down_loses_no_request() {
         }
         let lines = server.last_words();
         let out = format!("{} is not used for 3600 s: 2 requests have failed", dead.url());
-        let told = lines.iter().filter(|line| line.contains(&out)).count();
-        assert_eq!(told, 1, "{lines:#?}");
+        let logged_count = lines.iter().filter(|line| line.contains(&out)).count();
+        assert_eq!(logged_count, 1, "{lines:#?}");
     }
 }
 
 /// When servers fail, a request must not be tried on all of them. Each server that a request was
 /// sent to is out, and the log reports it.
 #[test]
-fn a_request_is_sent_to_so_many_servers_at_most() {
+fn a_request_is_sent_to_a_limited_number_of_servers() {
     let folder = site("balance-attempts");
     let mut dead: Vec<Upstream> = (0..6).map(|_| named("dead")).collect();
     dead.iter_mut().for_each(Upstream::kill);
@@ -189,7 +189,7 @@ fn silent() -> (TcpListener, Vec<TcpStream>) {
 
 /// A server that lets a connection wait takes ten seconds, and 64 of them would take ten minutes.
 #[test]
-fn a_request_does_not_look_for_a_server_for_ever() {
+fn the_search_for_a_server_has_a_time_limit() {
     let folder = site("balance-silent");
     let silent: Vec<_> = (0..3).map(|_| silent()).collect();
     let urls: Vec<String> = silent
@@ -203,8 +203,8 @@ fn a_request_does_not_look_for_a_server_for_ever() {
             assert_eq!(server.exchange(&request).status, 504);
         }
         let lines = server.last_words();
-        let told = "no server could be reached within 1 s (retry-timeout), 1 tried; http://";
-        assert!(lines.iter().any(|line| line.contains(told)), "{lines:#?}");
+        let reason = "no server could be reached within 1 s (retry-timeout), 1 tried; http://";
+        assert!(lines.iter().any(|line| line.contains(reason)), "{lines:#?}");
     }
 }
 
@@ -374,7 +374,7 @@ const CHECKS: &str = "health-path = \"/health\"\nhealth-interval = 1\nhealth-fai
                       health-passes = 2";
 
 #[test]
-fn health_checks_take_a_server_out_and_bring_it_back() {
+fn health_checks_disable_a_server_and_enable_it_again() {
     let folder = site("health");
     for io in Io::BOTH {
         let (a_is_well, b_is_well) =
@@ -398,8 +398,8 @@ fn health_checks_take_a_server_out_and_bring_it_back() {
             assert_eq!(responder(&server, &Request::get("/x")), "a");
         }
         let lines = server.last_words();
-        for told in [&down, &up] {
-            assert_eq!(lines.iter().filter(|line| line.contains(told)).count(), 1, "{lines:#?}");
+        for message in [&down, &up] {
+            assert_eq!(lines.iter().filter(|line| line.contains(message)).count(), 1, "{lines:#?}");
         }
         // One worker makes the checks for all.
         let head =
@@ -426,7 +426,7 @@ fn health_checks_find_a_server_that_was_killed() {
 
 /// A reload adds checks, and ends those of removed servers.
 #[test]
-fn health_checks_come_and_go_with_a_reload() {
+fn a_reload_adds_and_removes_health_checks() {
     let folder = site("health-reload");
     let is_well = Arc::new(AtomicBool::new(true));
     let (a, b) = (patient("a", &is_well), patient("b", &is_well));
@@ -470,7 +470,7 @@ fn status_shows_the_servers() {
         env.arg(format!("XDG_RUNTIME_DIR={}", folder.path().display()));
         run_under(env, arguments).stdout
     };
-    let told: Value = serde_json::from_str(&ask(&["status", "--json"])).expect("a document");
+    let report: Value = serde_json::from_str(&ask(&["status", "--json"])).expect("a document");
     let upstream = |mount: &str, url: String, state: &str| -> Value {
         json!({ "mount": mount, "url": url, "state": state, "requests": 0 })
     };
@@ -479,7 +479,7 @@ fn status_shows_the_servers() {
         upstream("/api", alive.url(), "up"),
         upstream("/", sick.url(), "down"),
     ]);
-    assert_eq!(told["servers"][0]["sites"][0]["upstreams"], expected, "{told}");
+    assert_eq!(report["servers"][0]["sites"][0]["upstreams"], expected, "{report}");
     let text = ask(&["status"]);
     for line in [
         format!("{} at /api, left out: requests have failed", dead.url()),

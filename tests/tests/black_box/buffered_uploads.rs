@@ -52,7 +52,7 @@ fn the_server_gets_the_whole_content_with_its_length() {
 
 /// A slow client uses no connection to the server.
 #[test]
-fn the_server_is_asked_when_all_content_is_there() {
+fn the_upstream_is_contacted_after_all_content_has_arrived() {
     let folder = site("stored-slow");
     for io in Io::BOTH {
         let upstream = sum();
@@ -114,7 +114,7 @@ fn larger_content_is_refused() {
 
 /// The stored content can be sent to the next server when one is down.
 #[test]
-fn stored_content_goes_to_another_server() {
+fn stored_content_is_retried_on_another_server() {
     let folder = site("stored-next");
     let (mut dead, alive) = (sum(), sum());
     dead.kill();

@@ -78,9 +78,9 @@ struct Rectangle {
 }
 
 impl Rectangle {
-    fn read(told: &Value) -> Rectangle {
-        let text = |name: &str| told[name].as_str().expect(name).to_owned();
-        let number = |name: &str| told[name].as_f64().expect(name);
+    fn read(rectangle: &Value) -> Rectangle {
+        let text = |name: &str| rectangle[name].as_str().expect(name).to_owned();
+        let number = |name: &str| rectangle[name].as_f64().expect(name);
         Rectangle {
             path: text("path"),
             about: text("about"),
@@ -164,12 +164,12 @@ fn noise(seed: u64, bytes: u64) -> Vec<u8> {
 }
 
 fn rectangles(browser: &mut Browser) -> Vec<Rectangle> {
-    let told = browser.evaluate(RECTANGLES);
-    told.as_array().expect("a list").iter().map(Rectangle::read).collect()
+    let drawn = browser.evaluate(RECTANGLES);
+    drawn.as_array().expect("a list").iter().map(Rectangle::read).collect()
 }
 
 #[test]
-fn areas_are_as_the_bytes_and_nothing_overlaps() {
+fn areas_are_proportional_to_bytes_and_do_not_overlap() {
     let (mut browser, _folder) = open();
     let drawn = rectangles(&mut browser);
     let total: u64 = FILES.iter().map(|(_, bytes, _)| bytes).sum();
@@ -211,7 +211,7 @@ fn areas_are_as_the_bytes_and_nothing_overlaps() {
 
 /// A file is drawn unless it would be too small to see, or is in a folder that is too small.
 #[test]
-fn what_can_be_seen_is_drawn_and_says_what_it_is() {
+fn every_visible_file_is_drawn_with_its_path_type_and_share() {
     let (mut browser, _folder) = open();
     let drawn = rectangles(&mut browser);
     let total: u64 = FILES.iter().map(|(_, bytes, _)| bytes).sum();
@@ -231,10 +231,10 @@ fn what_can_be_seen_is_drawn_and_says_what_it_is() {
         let colour = colours.iter().find(|item| item[0].as_str().unwrap_or("").starts_with(group));
         assert_eq!(colour.expect(group)[1], own.fill, "{file} has another colour than {group}");
         let percent = *bytes as f64 / total as f64 * 100.0;
-        let told = own.about.rsplit_once(" (").and_then(|(_, share)| share.strip_suffix("%)"));
-        let told = told.and_then(|share| share.trim().parse::<f64>().ok());
-        let told = told.unwrap_or_else(|| panic!("{file}: {}", own.about));
-        assert!((told - percent).abs() <= 0.0501, "{file}: {told} % is not {percent} %");
+        let shown = own.about.rsplit_once(" (").and_then(|(_, share)| share.strip_suffix("%)"));
+        let shown = shown.and_then(|share| share.trim().parse::<f64>().ok());
+        let shown = shown.unwrap_or_else(|| panic!("{file}: {}", own.about));
+        assert!((shown - percent).abs() <= 0.0501, "{file}: {shown} % is not {percent} %");
     }
     let folder = drawn.iter().find(|one| one.path == "/assets/img/").expect("a folder");
     assert!(folder.about.starts_with("4 files, "), "{}", folder.about);
@@ -249,7 +249,7 @@ fn what_can_be_seen_is_drawn_and_says_what_it_is() {
 }
 
 #[test]
-fn bars_are_as_the_bytes_of_their_types() {
+fn bars_are_proportional_to_the_bytes_of_their_types() {
     let (mut browser, _folder) = open();
     let of = |types: &[&str]| -> f64 {
         let files = FILES.iter().filter(|(path, ..)| types.iter().any(|end| path.ends_with(end)));

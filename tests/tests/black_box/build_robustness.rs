@@ -130,7 +130,7 @@ fn build_with_room(folder: &Folder, bytes: usize, signal_ignored: bool) -> std::
 }
 
 #[test]
-fn a_full_disk_leaves_the_old_archive_and_says_why() {
+fn a_full_disk_is_reported_and_keeps_the_old_archive() {
     let folder = Folder::new("full");
     write_site(&folder, "site", "first");
     let before = Folder::new("before");
@@ -173,7 +173,7 @@ fn drafts(folder: &Path) -> usize {
 }
 
 /// Returns the summary of a build of `site` below `folder`.
-fn told(folder: &Folder, flags: &[&str]) -> serde_json::Value {
+fn build_report(folder: &Folder, flags: &[&str]) -> serde_json::Value {
     let mut command = Command::new(pinion());
     command.args(["build", "site", "-o", "site.pinion", "--json"]).args(flags);
     let ended = output(command.current_dir(folder.path()));
@@ -189,13 +189,13 @@ fn settle(folder: &Folder) {
 }
 
 #[test]
-fn builds_that_share_fingerprints_and_are_killed_take_over_what_is_true() {
+fn killed_builds_leave_no_wrong_fingerprints_for_later_builds() {
     const KILLS: u32 = 30;
     let folder = Folder::new("shared");
     write_site(&folder, "site", "first");
     settle(&folder);
-    told(&folder, &[]);
-    let second = told(&folder, &[]);
+    build_report(&folder, &[]);
+    let second = build_report(&folder, &[]);
     assert_eq!(second["unread_files"], second["files"], "{second}");
     for kill in 0..KILLS {
         folder.write("site/changing.html", format!("<p>edition {kill}</p>").repeat(50));
@@ -217,9 +217,9 @@ fn builds_that_share_fingerprints_and_are_killed_take_over_what_is_true() {
     }
     // The last edition may be too old by now to count as just changed, and is then known.
     folder.write("site/changing.html", "another one");
-    let last = told(&folder, &[]);
+    let last = build_report(&folder, &[]);
     assert_eq!(drafts(folder.path()), 0);
-    let anew = told(&folder, &["--no-reuse"]);
+    let anew = build_report(&folder, &["--no-reuse"]);
     assert_eq!(last["digest"], anew["digest"]);
     // The killed builds did not affect the reuse: everything except the changing file was known.
     assert_eq!(last["unread_files"], second["files"], "{last}");
@@ -243,7 +243,7 @@ fn build_on_small_disk(folder: &Folder, bytes: usize) -> (i32, String, Vec<Strin
 
 /// The archive does not fit, or it fits alone, or its fingerprints fit too.
 #[test]
-fn a_disk_that_is_all_but_full() {
+fn a_nearly_full_disk_fails_the_build_or_skips_the_fingerprints() {
     const PAGE_BYTES: usize = 4096;
     let folder = Folder::new("nearly-full");
     for number in 0..200 {
@@ -251,7 +251,7 @@ fn a_disk_that_is_all_but_full() {
     }
     fs::create_dir(folder.join("out")).expect("made");
     settle(&folder);
-    told(&folder, &[]);
+    build_report(&folder, &[]);
     let pages = fs::read(folder.join("site.pinion")).expect("the archive").len() / PAGE_BYTES;
     let mut seen = [0; 3];
     for spare in 0..16 {
@@ -312,7 +312,7 @@ fn the_same_input_gives_the_same_bytes() {
         touch(&folder.join("site"), time);
     }
     let archive = archive_of(one.path(), &[], &[], None);
-    for (what, again) in [
+    for (case, again) in [
         ("again", archive_of(one.path(), &[], &[], None)),
         ("elsewhere", archive_of(other.path(), &[], &[], None)),
         ("one worker", archive_of(one.path(), &[], &["-j", "1"], None)),
@@ -320,7 +320,7 @@ fn the_same_input_gives_the_same_bytes() {
         ("one core", archive_of(other.path(), &["taskset", "-c", "0"], &[], None)),
         ("a later epoch", archive_of(one.path(), &[], &[], Some("1600000000"))),
     ] {
-        assert!(again == archive, "other bytes: {what}");
+        assert!(again == archive, "other bytes: {case}");
     }
 
     // The epoch limits times, so touched files make no difference any more.

@@ -191,7 +191,7 @@ fn the_recipe_has_the_same_commands() {
 }
 
 #[test]
-fn the_first_certificate_is_ordered_and_renewed_as_the_document_says() {
+fn the_documented_commands_order_and_renew_a_certificate() {
     let reader = Reader::new();
     let server = Start::configured(&reader.configures(0)).start();
     let authority = Authority::start(&reader.files, reader.port);

@@ -248,7 +248,7 @@ fn a_script_that_dies_in_its_response_cuts_the_connection() {
 }
 
 #[test]
-fn scripts_that_write_http_and_local_redirects() {
+fn nph_scripts_and_local_redirects_get_their_responses() {
     let folder = scripts(
         "cgi-nph",
         &[
@@ -289,7 +289,7 @@ fn scripts_that_write_http_and_local_redirects() {
 
 /// The directions do not wait for each other.
 #[test]
-fn content_that_is_not_read_and_output_that_comes_first() {
+fn unread_content_and_early_output_do_not_block_a_script() {
     let folder = scripts(
         "cgi-directions",
         &[
@@ -340,7 +340,7 @@ fn output_of_any_size_is_whole() {
 /// A process that a script leaves behind does not delay a client, and a script may continue without
 /// its output.
 #[test]
-fn processes_that_stay_keep_no_client_waiting() {
+fn background_processes_of_a_script_do_not_delay_the_response() {
     let mark = format!("4{}", std::process::id());
     let folder = scripts(
         "cgi-stays",
@@ -408,7 +408,7 @@ fn content_without_a_length_has_a_limit() {
 }
 
 #[test]
-fn a_script_that_does_nothing_is_stopped() {
+fn silent_and_endless_scripts_are_stopped() {
     let mark = format!("6{}", std::process::id());
     let folder = scripts(
         "cgi-silent",
@@ -441,7 +441,7 @@ fn a_script_that_does_nothing_is_stopped() {
 
 /// No more scripts run at the same time than may, and none of the requests is lost.
 #[test]
-fn requests_wait_for_their_turn() {
+fn requests_over_the_script_limit_are_queued() {
     let script = "mkdir \"$LOCK\" || exit 1\necho Content-Type: text/plain; echo; sleep 0.02\n\
                   rmdir \"$LOCK\"\necho ok\n";
     let folder = scripts("cgi-turns", &[("alone", script)]);
@@ -512,7 +512,7 @@ fn a_script_runs_as_its_user_in_its_root_directory() {
 }
 
 #[test]
-fn a_reload_takes_other_scripts() {
+fn a_reload_changes_the_scripts_of_a_mount() {
     let folder =
         scripts("cgi-reload", &[("a", "echo Content-Type: text/plain; echo; echo \"one $KEY\"\n")]);
     let server = start(&folder, Io::BOTH[0], &mount(&folder, "variables = { KEY = \"1\" }\n"));
@@ -616,7 +616,7 @@ fn keys_without_effect_are_errors() {
     ] {
         folder.write("p.toml", format!("[[site]]\npath = \"public\"\n{lines}"));
         let refused = run(&["check", folder.join("p.toml").to_str().expect("text")]);
-        let told = format!("{}{}", refused.stdout, refused.stderr);
-        assert!(refused.code != Some(0) && told.contains(expected), "{expected}: {told}");
+        let output = format!("{}{}", refused.stdout, refused.stderr);
+        assert!(refused.code != Some(0) && output.contains(expected), "{expected}: {output}");
     }
 }

@@ -46,7 +46,7 @@ fn is_started(folder: &Folder) -> bool {
 
 /// A client that sends its content slowly uses no process.
 #[test]
-fn slow_clients_take_no_place_of_a_script() {
+fn slow_uploads_occupy_no_script_process() {
     let folder = echo("cgi-slow-clients");
     for io in Io::BOTH {
         let server = started_with(&folder, io, "cgi-max = 1\n");

@@ -126,7 +126,7 @@ fn run_scripts(server: &Server, count: usize) {
 }
 
 #[test]
-fn many_scripts_leave_nothing_behind() {
+fn many_scripts_leak_no_memory_files_or_cgroups() {
     let (folder, mount) = tiny_program();
     for io in Io::BOTH {
         let server = start(&folder, io, &mount);

@@ -22,10 +22,10 @@ fn listed() -> Vec<(String, String)> {
     let folder = Folder::new("listed");
     let archive = folder.join("site.pinion");
     build(&example(), &archive, &[]);
-    let told = run(&["ls".as_ref(), "--json".as_ref(), archive.as_os_str()]).stdout;
-    let told: Value = serde_json::from_str(&told).expect("one JSON document");
+    let output = run(&["ls".as_ref(), "--json".as_ref(), archive.as_os_str()]).stdout;
+    let output: Value = serde_json::from_str(&output).expect("one JSON document");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let entries = told["entries"].as_array().expect("entries").iter();
+    let entries = output["entries"].as_array().expect("entries").iter();
     let entries = entries.map(|entry| (text(&entry["path"]), text(&entry["media_type"])));
     entries.filter(|(path, _)| path.starts_with('/')).collect()
 }
@@ -42,11 +42,11 @@ fn every_page_of_the_example_site_loads_without_a_complaint() {
 
 #[test]
 fn every_page_of_the_example_site_loads_over_http2_and_http3() {
-    for (protocol, told) in [(Protocol::Http2, "h2"), (Protocol::Http3, "h3")] {
+    for (protocol, name) in [(Protocol::Http2, "h2"), (Protocol::Http3, "h3")] {
         for io in Io::BOTH {
             let way = Way { protocol, io, form: Form::Folder };
             let server = Start::site(&example()).in_way(way).start();
-            loads(&mut Browser::trusting(&server), &server, told);
+            loads(&mut Browser::trusting(&server), &server, name);
             server.stop();
         }
     }
@@ -122,7 +122,7 @@ fn the_keys_of_http2_and_http3_are_exchanged_with_a_post_quantum_part() {
 
 /// Without this test the others could miss all errors.
 #[test]
-fn what_is_wrong_with_a_page_is_found() {
+fn the_browser_harness_finds_faults_of_pages() {
     let faults = [
         ("error.html", "<script>console.error('x')</script>", "Runtime.consoleAPICalled"),
         ("warning.html", "<script>console.warn('x')</script>", "Runtime.consoleAPICalled"),
@@ -156,7 +156,7 @@ fn what_is_wrong_with_a_page_is_found() {
 }
 
 #[test]
-fn the_page_for_what_is_missing_is_complete() {
+fn the_404_page_of_the_example_site_is_complete() {
     let mut browser = Browser::start();
     for io in Io::BOTH {
         let server = Start::site(&example()).flags(&["--io", io.as_str()]).start();
@@ -177,7 +177,7 @@ fn the_page_for_what_is_missing_is_complete() {
 }
 
 #[test]
-fn an_error_page_of_the_server_itself_is_a_good_page_too() {
+fn the_built_in_error_page_loads_without_complaints() {
     let site = Folder::with("no-404", [("index.html", "home"), ("favicon.ico", ICON)]);
     let server = Start::site(site.path()).start();
     let mut browser = Browser::start();
@@ -194,7 +194,7 @@ fn an_error_page_of_the_server_itself_is_a_good_page_too() {
 }
 
 #[test]
-fn a_page_that_is_opened_again_is_asked_for_and_its_fingerprinted_files_are_not() {
+fn a_reopened_page_is_revalidated_and_fingerprinted_files_are_cached() {
     let example = example();
     let matrix = Matrix::of(&example).archive_only("a browser takes time and sees no difference");
     let matrix = matrix.plain_only("the browser does not trust the certificate");
@@ -229,7 +229,7 @@ fn statuses(visit: &Visit, url: &str) -> Vec<u64> {
 }
 
 #[test]
-fn the_report_of_a_build_is_a_page_that_needs_nothing_else() {
+fn a_build_report_is_a_self_contained_page() {
     let site = Folder::new("report");
     let (archive, report) = (site.join("site.pinion"), site.join("report.html"));
     build(&example(), &archive, &["--report", report.to_str().expect("a plain path")]);

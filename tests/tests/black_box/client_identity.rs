@@ -26,7 +26,7 @@ end)
 
 /// Returns the client of a request with these headers according to a script, or the status.
 #[track_caller]
-fn who(server: &Server, protocol: Protocol, headers: &[(&str, &str)]) -> String {
+fn client_line(server: &Server, protocol: Protocol, headers: &[(&str, &str)]) -> String {
     let mut client = Client::open(&Peer::new(server.address(), protocol, None));
     let mut request = Request::get("/who").host("a.example");
     for (name, value) in headers {
@@ -75,7 +75,7 @@ fn a_trusted_proxy_names_its_client() {
             (&[(XFF, "203.0.113.999")][..], "400"),
         ] {
             for protocol in [Protocol::Http1, Protocol::Http2Clear] {
-                let came = who(&server, protocol, headers);
+                let came = client_line(&server, protocol, headers);
                 assert_eq!(came, expected, "{headers:?} with {protocol:?} over {io:?}");
             }
         }
@@ -88,7 +88,7 @@ fn a_trusted_proxy_names_its_client() {
 
 /// The headers of an untrusted client have no effect, whatever their values.
 #[test]
-fn headers_of_others_mean_nothing() {
+fn forwarding_headers_of_untrusted_clients_are_ignored() {
     let (_folder, script) = script(SCRIPT);
     for flags in [&[][..], &["--trusted-proxy", "10.0.0.0/8", "--trust-forwarded-host"][..]] {
         let server = Start::site(&script).flags(flags).start();
@@ -97,7 +97,7 @@ fn headers_of_others_mean_nothing() {
             &[(XFF, "rubbish")][..],
             &[("Forwarded", "for=203.0.113.9;proto=https;host=b.example")][..],
         ] {
-            let came = who(&server, Protocol::Http1, headers);
+            let came = client_line(&server, Protocol::Http1, headers);
             assert_eq!(came, "127.0.0.1 http a.example", "{headers:?} with {flags:?}");
         }
         server.stop();
@@ -114,10 +114,10 @@ fn another_header_may_name_the_client() {
     };
     let server = start("cf-connecting-ip");
     let headers = [("CF-Connecting-IP", "203.0.113.9"), (XFF, "1.2.3.4"), (HOST, "b.example:81")];
-    assert_eq!(who(&server, Protocol::Http1, &headers), "203.0.113.9 http b.example");
+    assert_eq!(client_line(&server, Protocol::Http1, &headers), "203.0.113.9 http b.example");
     // An invalid host is ignored.
     let headers = [(HOST, "b.example/path")];
-    assert_eq!(who(&server, Protocol::Http1, &headers), "127.0.0.1 http a.example");
+    assert_eq!(client_line(&server, Protocol::Http1, &headers), "127.0.0.1 http a.example");
     server.stop();
     let server = start("Forwarded");
     for (value, expected) in [
@@ -129,7 +129,7 @@ fn another_header_may_name_the_client() {
         ("proto=https", "400"),
         ("for=203.0.113.9;x=\"", "400"),
     ] {
-        let came = who(&server, Protocol::Http1, &[("Forwarded", value), (XFF, "1.2.3.4")]);
+        let came = client_line(&server, Protocol::Http1, &[("Forwarded", value), (XFF, "1.2.3.4")]);
         assert_eq!(came, expected, "{value}");
     }
     server.stop();
@@ -227,7 +227,7 @@ fn through(proxy: &[&str], url: &str, forged: &str) -> String {
 
 /// HAProxy adds a line with the address of its client after those of the client.
 #[test]
-fn haproxy_names_its_client_whatever_that_writes() {
+fn haproxy_names_its_client_despite_forged_headers() {
     let (_script, script) = script(SCRIPT);
     let folder = Folder::new("identity");
     let server = Start::site(&script).flags(&["--trusted-proxy", "127.0.0.1"]).start();
@@ -245,7 +245,7 @@ fn haproxy_names_its_client_whatever_that_writes() {
 /// nginx appends the address of its client to the line of the client, and writes `unix:` for a
 /// client on a Unix socket. Such clients may be trusted proxies, too.
 #[test]
-fn nginx_names_its_client_whatever_that_writes() {
+fn nginx_names_its_client_despite_forged_headers() {
     let (_script, script) = script(SCRIPT);
     for (trusts_unix, expected) in [(false, "nil http a"), (true, "203.0.113.9 http a")] {
         let folder = Folder::new("identity");

@@ -65,7 +65,7 @@ fn connections_beyond_the_cap_wait_for_a_free_slot() {
 }
 
 #[test]
-fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
+fn slow_clients_on_all_connections_stay_below_the_reported_memory_bound() {
     /// The number of connections that the server may hold, by the flag below.
     const CONNECTIONS: usize = 400;
     for way in ways(Protocol::is_http1) {
@@ -77,7 +77,7 @@ fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
             let flags = ["--max-connections", "400", "--memory-budget", budget, "--workers", "2"];
             let flags = [&flags[..], &["--access-log", log.to_str().expect("a path")]].concat();
             let server = start_in(way, &folder, &flags).start();
-            let bound_bytes = server.told_bound_bytes();
+            let bound_bytes = server.reported_bound_bytes();
             // One slot stays free for another client.
             let slow: Vec<Connection> = (1..CONNECTIONS)
                 .map(|number| {
@@ -103,7 +103,7 @@ fn with_every_slot_taken_by_slow_clients_memory_stays_under_the_told_bound() {
 }
 
 #[test]
-fn half_heads_do_not_take_the_buffers_of_others() {
+fn incomplete_heads_do_not_exhaust_the_buffers() {
     /// Connections that together need far more than the budget.
     const CONNECTIONS: usize = 1200;
     for way in ways(Protocol::is_http1) {
@@ -135,7 +135,7 @@ fn slow_client(number: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_server_out_of_descriptors_goes_on() {
+fn a_server_out_of_descriptors_continues() {
     for io in Io::BOTH {
         let folder = site();
         let server = start(io, &folder, &["--workers", "1"]).start();
@@ -160,7 +160,7 @@ fn a_server_out_of_descriptors_goes_on() {
 }
 
 #[test]
-fn a_server_out_of_memory_goes_on() {
+fn a_server_out_of_memory_continues() {
     /// Each connection takes about 100 KiB of buffers.
     const CONNECTIONS: usize = 400;
     /// The memory of the server in addition to that of an idle one; its budget allows far more.
@@ -218,7 +218,7 @@ fn limit(server: &Server, limit: &str) {
 }
 
 #[test]
-fn a_server_started_with_few_descriptors_takes_as_many_clients_as_it_can() {
+fn with_few_descriptors_a_server_accepts_as_many_clients_as_possible() {
     for io in Io::BOTH {
         let folder = site();
         let server = start(io, &folder, &["--max-connections", "1000"]).open_files(100).start();
@@ -253,7 +253,7 @@ fn large_files_of_a_folder_take_descriptors_from_the_connections() {
 
 /// A head must arrive within 10 seconds (docs/serving.md, "Limits").
 #[test]
-fn a_head_that_does_not_come_in_time_is_refused() {
+fn a_head_that_times_out_is_refused() {
     let folder = site();
     let ways = ways(Protocol::is_http1).into_iter();
     let servers: Vec<Server> = ways.map(|way| start_in(way, &folder, &[]).start()).collect();

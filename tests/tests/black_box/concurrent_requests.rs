@@ -64,7 +64,7 @@ fn wait_until_none_is_free(client: &mut Client) {
 
 /// A stream that waits for its client does not occupy the slots of other streams.
 #[test]
-fn a_stream_that_has_ended_frees_its_place_while_others_go_on() {
+fn an_ended_stream_frees_its_slot_while_others_continue() {
     let upstream = Upstream::echo();
     let folder = site(&upstream, 2);
     each(MULTIPLEXED, &folder, |server| {
@@ -79,7 +79,7 @@ fn a_stream_that_has_ended_frees_its_place_while_others_go_on() {
 
 /// RFC 9113 §5.1, RFC 9114 §4.1.1: a reset ends one stream. The others keep their slots.
 #[test]
-fn a_stream_that_is_reset_frees_its_own_place_only() {
+fn a_reset_stream_frees_only_its_own_slot() {
     let upstream = Upstream::echo();
     let folder = site(&upstream, 2);
     each(MULTIPLEXED, &folder, |server| {
@@ -99,7 +99,7 @@ fn a_stream_that_is_reset_frees_its_own_place_only() {
 /// A client that disconnects frees its slot, wherever its request is: waiting for an application,
 /// within its response, or within that of a file.
 #[test]
-fn a_client_that_leaves_frees_its_place() {
+fn a_disconnected_client_frees_its_slot() {
     let upstream = Upstream::start(|connection| {
         while let Some(head) = connection.request() {
             if head.contains("/app/begun") {

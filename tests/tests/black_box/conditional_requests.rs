@@ -118,7 +118,7 @@ fn preconditions_have_an_order() {
 }
 
 #[test]
-fn not_modified_carries_what_a_cache_needs() {
+fn not_modified_has_the_fields_that_caches_need() {
     // §15.4.5: Content-Location, Date, ETag, Vary, Cache-Control as in the 200, and no content.
     explained_ways(&site(), |server| {
         for coding in ["identity", "gzip", "br"] {
@@ -139,7 +139,7 @@ fn not_modified_carries_what_a_cache_needs() {
 }
 
 #[test]
-fn a_tag_stands_for_one_coding_alone() {
+fn each_coding_has_its_own_entity_tag() {
     // §8.8.3.3: representations with different codings need different tags.
     explained_ways(&site(), |server| {
         let of = |coding| {
@@ -154,7 +154,7 @@ fn a_tag_stands_for_one_coding_alone() {
 }
 
 #[test]
-fn preconditions_are_for_what_would_succeed() {
+fn preconditions_are_ignored_unless_the_response_would_be_2xx() {
     // §13.2.1: a server ignores them when the response without them would be neither 2xx nor 412.
     explained_ways(&site(), |server| {
         for (method, target, status) in

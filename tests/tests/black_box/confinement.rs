@@ -164,7 +164,7 @@ print(os.WTERMSIG(os.waitpid(child, 0)[1]), found == user)
 "#;
 
 #[test]
-fn the_unit_for_apps_can_start_and_stop_programs_of_other_users_and_the_other_one_cannot() {
+fn only_the_unit_for_apps_controls_programs_of_other_users() {
     let is_root = rustix::process::geteuid().is_root();
     let started = |name: &str| {
         let unit = unit(name);
@@ -275,8 +275,8 @@ fn scripts_are_run_and_checked_without_executable_memory() {
         let [python, rest @ ..] = denial.words();
         let mut command = program(python, "python3");
         command.args(rest).arg(pinion_tests::binary::pinion()).arg("run");
-        let told = stdout(command.arg(&script));
-        assert_eq!(told, b"5000050000\n", "{denial:?}");
+        let output = stdout(command.arg(&script));
+        assert_eq!(output, b"5000050000\n", "{denial:?}");
     }
 }
 
@@ -284,7 +284,7 @@ fn scripts_are_run_and_checked_without_executable_memory() {
 /// system refuses that because of missing memory, the request continues uncompiled, however much
 /// there is to compile in one turn: new loops, and branches of a loop that is compiled already.
 #[test]
-fn compiled_code_that_cannot_be_changed_any_more_costs_no_request() {
+fn read_only_compiled_code_fails_no_request() {
     let handlers: String = (0..40)
         .map(|number| {
             format!(

@@ -30,7 +30,7 @@ fn stays_open(connection: &mut Connection) {
 }
 
 #[test]
-fn http_1_1_stays_open_unless_told_otherwise() {
+fn http_1_1_connections_stay_open_unless_closed_by_option() {
     // RFC 9112 §9.3.
     Matrix::of(site().path()).http1_only(HTTP1).run(|server| {
         for option in [None, Some("keep-alive"), Some("upgrade, foo")] {
@@ -53,7 +53,7 @@ fn http_1_1_stays_open_unless_told_otherwise() {
 }
 
 #[test]
-fn http_1_0_stays_open_only_when_asked() {
+fn http_1_0_connections_stay_open_only_with_keep_alive() {
     // RFC 9112 §9.3, C.2.2.
     Matrix::of(site().path()).http1_only(HTTP1).run(|server| {
         let mut connection = server.connect();
@@ -78,7 +78,7 @@ fn http_1_0_stays_open_only_when_asked() {
 }
 
 #[test]
-fn a_connection_takes_as_many_requests_as_it_may() {
+fn a_connection_closes_after_its_maximum_of_requests() {
     let site = site();
     Matrix::of(site.path()).serve(&["--max-requests-per-connection", "3"]).http1_only(HTTP1).run(
         |server| {
@@ -142,7 +142,7 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn many_pipelined_requests_wait_for_a_reader_who_does_not_read_yet() {
+fn pipelined_requests_wait_until_the_client_reads() {
     Matrix::of(site().path()).plain_only("two threads share the socket").run(|server| {
         let mut connection = server.connect();
         let mut sending = connection.stream().try_clone().expect("a second handle");
@@ -177,7 +177,7 @@ fn a_request_may_come_in_any_pieces() {
 }
 
 #[test]
-fn content_that_nobody_wants_is_read_and_dropped() {
+fn unwanted_request_content_is_read_and_discarded() {
     every_way(&site(), |server| {
         let content = vec![b'x'; BODY_MAX_BYTES];
         let mut client = server.client();
@@ -239,7 +239,7 @@ fn too_much_content_is_refused_and_the_refusal_arrives() {
 }
 
 #[test]
-fn an_expectation_is_answered_by_the_final_answer() {
+fn an_expectation_gets_the_final_response_at_once() {
     // RFC 9110 §10.1.1: a server that responds at once must not wait for the content.
     Matrix::of(site().path()).http1_only(HTTP1).run(|server| {
         for request in [
@@ -263,7 +263,7 @@ fn an_expectation_is_answered_by_the_final_answer() {
 }
 
 #[test]
-fn a_client_that_has_finished_sending_gets_its_answers() {
+fn a_half_closed_http1_connection_gets_its_responses() {
     // RFC 9112 §9.6: a half-closed connection can still get responses.
     Matrix::of(site().path()).http1_only(HTTP1).run(|server| {
         let mut connection = server.connect();
@@ -283,7 +283,7 @@ fn a_client_that_has_finished_sending_gets_its_answers() {
 }
 
 #[test]
-fn a_client_of_http2_that_has_finished_sending_gets_its_answer() {
+fn a_half_closed_http2_connection_gets_its_response() {
     // RFC 9293 §3.6, RFC 8446 §6.1: the end of one direction does not affect the other one.
     let folder = site();
     let content = vec![b'x'; 60_000];
@@ -304,7 +304,7 @@ fn a_client_of_http2_that_has_finished_sending_gets_its_answer() {
 }
 
 #[test]
-fn what_comes_behind_the_last_request_does_not_cost_its_answer() {
+fn a_line_end_after_the_last_request_does_not_truncate_its_response() {
     // RFC 9112 §9.6; §2.2: some clients send an additional line end.
     let folder = Folder::new("last");
     let large: Vec<u8> = (0..MORE_THAN_BUFFERS_BYTES).map(|at| (at % 251) as u8).collect();
@@ -332,7 +332,7 @@ fn what_comes_behind_the_last_request_does_not_cost_its_answer() {
 }
 
 #[test]
-fn much_that_comes_behind_the_last_request_does_not_reset_its_answer() {
+fn many_bytes_after_the_last_request_do_not_reset_its_response() {
     let folder = Folder::with("behind", [("index.html", "home")]);
     Matrix::of(folder.path()).http1_only(HTTP1).run(|server| {
         let last = Request::get("/").field("Connection", "close");
@@ -390,7 +390,7 @@ fn every_form_of_target_is_understood() {
 }
 
 #[test]
-fn the_look_up_comes_before_the_method() {
+fn the_lookup_precedes_the_method_check() {
     // RFC 9110 §9.1, §15.5.6; methods are case-sensitive.
     every_way(&site(), |server| {
         let mut client = server.client();
@@ -410,7 +410,7 @@ fn the_look_up_comes_before_the_method() {
 }
 
 #[test]
-fn what_is_over_a_limit_is_refused_by_its_own_status() {
+fn each_exceeded_limit_has_its_own_status() {
     // RFC 9110 §15.5.15, RFC 6585 §5, RFC 9110 §15.6.2. The numbers are in docs/serving.md,
     // "Limits".
     Matrix::of(site().path()).http1_only(HTTP1).run(|server| {
@@ -450,7 +450,7 @@ fn what_is_over_a_limit_is_refused_by_its_own_status() {
 }
 
 #[test]
-fn a_head_without_end_is_refused_once_it_is_too_large() {
+fn an_endless_head_is_refused_when_it_is_too_large() {
     Matrix::of(site().path()).http1_only(HTTP1).run(|server| {
         for (endless, status) in [
             ("GET /".to_owned() + &"x".repeat(9000), 414),
@@ -466,7 +466,7 @@ fn a_head_without_end_is_refused_once_it_is_too_large() {
 }
 
 #[test]
-fn other_versions() {
+fn later_minor_versions_are_served_and_other_major_ones_refused() {
     // RFC 9110 §2.5, §15.6.6: a higher minor version is served like the server's own, another major
     // one is refused.
     Matrix::of(site().path()).http1_only(HTTP1).run(|server| {

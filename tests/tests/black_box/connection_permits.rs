@@ -174,7 +174,7 @@ fn clients_that_hold_all_permits_together_lose_connections_to_others() {
 /// A connection after its last response is useless for its client: no idle connection is closed
 /// before it, however many idle ones another client has.
 #[test]
-fn connections_behind_their_last_response_are_closed_first() {
+fn connections_after_their_last_response_are_closed_first() {
     const IDLE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
     const LINGERING: usize = 8;
     // With these connections, and as many new ones as there are lingering, permits run short.
@@ -219,7 +219,7 @@ fn connections_behind_their_last_response_are_closed_first() {
 /// `--max-connections-per-client` applies to all protocols and workers together, and to each client
 /// separately.
 #[test]
-fn a_client_holds_as_many_connections_as_it_may() {
+fn a_client_holds_at_most_its_limit_of_connections() {
     const MAX: usize = 5;
     let limit = MAX.to_string();
     for io in Io::BOTH {
@@ -256,7 +256,7 @@ fn an_idle_connection_of_http3_is_closed_after_the_keep_alive_timeout() {
 
 /// A server behind a load balancer should keep connections longer than the load balancer does.
 #[test]
-fn the_keep_alive_timeout_is_what_the_flag_says() {
+fn the_flag_sets_the_keep_alive_timeout() {
     for io in Io::BOTH {
         let served = Served::start(io, &["--keep-alive-timeout", "1", "--header-timeout", "2"]);
         let mut idle = served.server.connect();

@@ -74,7 +74,7 @@ fn each_coding_is_there_and_has_a_tag_of_its_own() {
 }
 
 #[test]
-fn what_has_one_form_does_not_vary() {
+fn files_without_a_coding_have_no_vary() {
     let site = site();
     Matrix::of(site.path()).explained().build(ALL).run(|server| {
         for target in ["/small.txt", "/noise.txt", "/photo.png"] {
@@ -117,7 +117,7 @@ fn the_highest_quality_wins_then_the_smallest_form() {
 }
 
 #[test]
-fn identity_is_the_fallback_and_406_never_comes() {
+fn identity_is_the_fallback_instead_of_406() {
     // RFC 9110 §12.5.3 leaves the choice; docs/resolution.md states it.
     let site = site();
     Matrix::of(site.path()).explained().build(ALL).run(|server| {

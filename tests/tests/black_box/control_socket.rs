@@ -55,7 +55,7 @@ fn first_socket(folder: &Folder) -> PathBuf {
 }
 
 #[test]
-fn status_tells_what_a_server_has_and_does() {
+fn status_reports_the_settings_and_activity_of_a_server() {
     let folder = site();
     let pair = Pair::new(&folder, "a", &["a.test"]);
     let archive = folder.join("site.pinion");
@@ -82,29 +82,32 @@ fn status_tells_what_a_server_has_and_does() {
         assert_eq!(server.exchange(&Request::get(path).host(host)).status, expected, "{path}");
     }
     let kept = server.client();
-    let told = status(&folder);
-    let [told] = &told["servers"].as_array().expect("servers")[..] else { panic!("{told}") };
-    assert_eq!(told["socket"], json!(first_socket(&folder)));
-    assert_eq!((&told["pid"], &told["state"]), (&json!(server.id()), &json!("serving")));
-    assert_eq!(told["configuration"], json!(config));
-    let listeners = told["listeners"].as_array().expect("listeners");
+    let report = status(&folder);
+    let [report] = &report["servers"].as_array().expect("servers")[..] else { panic!("{report}") };
+    assert_eq!(report["socket"], json!(first_socket(&folder)));
+    assert_eq!((&report["pid"], &report["state"]), (&json!(server.id()), &json!("serving")));
+    assert_eq!(report["configuration"], json!(config));
+    let listeners = report["listeners"].as_array().expect("listeners");
     let listening = server
         .lines()
         .into_iter()
         .filter_map(|line| Some(line.strip_prefix("listening ")?.to_owned()));
     assert_eq!(listeners, &listening.map(Value::from).collect::<Vec<_>>());
-    let open = told["connections"]["open"].as_u64().expect("a number");
-    assert!(open >= 1 && open <= told["connections"]["max"].as_u64().expect("a number"), "{told}");
-    let requests = &told["requests"];
-    assert_eq!((&requests["total"], &requests["status_2xx"]), (&json!(4), &json!(3)), "{told}");
+    let open = report["connections"]["open"].as_u64().expect("a number");
+    assert!(
+        open >= 1 && open <= report["connections"]["max"].as_u64().expect("a number"),
+        "{report}"
+    );
+    let requests = &report["requests"];
+    assert_eq!((&requests["total"], &requests["status_2xx"]), (&json!(4), &json!(3)), "{report}");
     assert_eq!((&requests["status_4xx"], &requests["status_5xx"]), (&json!(1), &json!(0)));
-    let longest = told["latency"]["max_micros"].as_u64().expect("a number");
-    assert!((50_000..=60_000_000).contains(&longest), "{told}");
-    assert!(told["latency"]["p50_micros"].as_u64().expect("a number") <= longest);
+    let longest = report["latency"]["max_micros"].as_u64().expect("a number");
+    assert!((50_000..=60_000_000).contains(&longest), "{report}");
+    assert!(report["latency"]["p50_micros"].as_u64().expect("a number") <= longest);
     for figure in ["resident_bytes", "bound_bytes"] {
-        assert!(told["memory"][figure].as_u64().is_some_and(|bytes| bytes > 1 << 20), "{told}");
+        assert!(report["memory"][figure].as_u64().is_some_and(|bytes| bytes > 1 << 20), "{report}");
     }
-    let sites = told["sites"].as_array().expect("sites");
+    let sites = report["sites"].as_array().expect("sites");
     assert_eq!(sites[0]["hosts"], json!(["a.test", "localhost"]));
     assert_eq!((&sites[0]["source"], &sites[0]["generation"]), (&json!(archive), &json!(1)));
     assert_eq!((&sites[1]["hosts"], &sites[1]["code_files"]), (&json!([]), &json!(1)));
@@ -113,15 +116,15 @@ fn status_tells_what_a_server_has_and_does() {
             .expect("a document");
     assert_eq!(sites[0]["digest"], inspected["digest"], "{inspected}");
     assert_eq!(sites[0]["paths"], inspected["paths"]["total"], "{inspected}");
-    let [certificate] = &told["certificates"].as_array().expect("a list")[..] else {
-        panic!("{told}")
+    let [certificate] = &report["certificates"].as_array().expect("a list")[..] else {
+        panic!("{report}")
     };
     assert_eq!(
         (&certificate["names"], &certificate["file"]),
         (&json!(["a.test"]), &json!(pair.cert))
     );
-    assert!(certificate["days_left"].as_i64().is_some_and(|days| days >= 0), "{told}");
-    assert_eq!(told["programs"], Value::Null);
+    assert!(certificate["days_left"].as_i64().is_some_and(|days| days >= 0), "{report}");
+    assert_eq!(report["programs"], Value::Null);
     drop(kept);
     let text = ask(&folder, &["status"]).stdout;
     for part in ["serving for ", "a.test and 1 more", "other hosts", "4 (2xx 3, 4xx 1)", "p99 "] {
@@ -132,7 +135,7 @@ fn status_tells_what_a_server_has_and_does() {
 }
 
 #[test]
-fn reload_waits_for_the_reload_and_tells_what_came_of_it() {
+fn reload_waits_and_reports_the_result() {
     let folder = site();
     folder.write("pinion.toml", "[[site]]\npath = \"public\"\nhosts = [\"a.test\"]\n");
     let config = folder.join("pinion.toml");
@@ -164,11 +167,11 @@ fn reload_waits_for_the_reload_and_tells_what_came_of_it() {
         ended.stderr
     );
     assert!(ended.stdout.contains("1 site keeps its previous version"), "{}", ended.stdout);
-    let told = status(&folder);
-    let error = told["servers"][0]["sites"][0]["error"].as_str().expect("an error");
+    let report = status(&folder);
+    let error = report["servers"][0]["sites"][0]["error"].as_str().expect("an error");
     assert!(error.contains("_redirects:1:7"), "{error}");
     assert_eq!(
-        (page(), &told["servers"][0]["sites"][0]["generation"]),
+        (page(), &report["servers"][0]["sites"][0]["generation"]),
         ("three".to_owned(), &json!(4))
     );
     fs::remove_file(folder.join("public/_redirects")).expect("removed");
@@ -306,8 +309,8 @@ fn a_second_server_has_a_socket_of_its_own() {
     let note = |line: &&String| line.contains("so commands for this one need --socket");
     let lines = second.lines();
     assert_eq!(lines.iter().filter(note).count(), 1, "{lines:?}");
-    let told = status(&folder);
-    let servers = told["servers"].as_array().expect("servers").iter();
+    let report = status(&folder);
+    let servers = report["servers"].as_array().expect("servers").iter();
     let sockets: Vec<_> = servers.map(|server| &server["socket"]).collect();
     assert_eq!(sockets, [&json!(first_socket(&folder)), &json!(own)]);
     // A command without a selection goes to neither of two servers.
@@ -351,7 +354,7 @@ fn a_stale_socket_is_replaced_and_a_live_one_respected() {
 }
 
 #[test]
-fn a_folder_that_is_open_to_others_is_refused() {
+fn a_control_folder_open_to_other_users_is_refused() {
     let folder = site();
     let open = folder.join("open");
     fs::create_dir(&open).expect("made");
@@ -373,7 +376,7 @@ fn a_folder_that_is_open_to_others_is_refused() {
 }
 
 #[test]
-fn a_server_without_a_place_for_it_has_no_control_socket() {
+fn a_server_without_a_runtime_folder_has_no_control_socket() {
     let folder = site();
     for flags in [&[][..], &["--control", "off"]] {
         let start = Start::site(&folder.join("public")).flags(flags);
@@ -398,7 +401,7 @@ fn talk(socket: &Path, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn hostile_clients_are_answered_or_disconnected_and_hold_up_nobody() {
+fn malformed_and_silent_clients_do_not_block_the_control_socket() {
     let folder = site();
     let server = serve(&folder).start();
     let socket = first_socket(&folder);

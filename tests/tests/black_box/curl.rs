@@ -67,14 +67,14 @@ fn run<S: AsRef<OsStr>>(server: &Server, arguments: &[S]) -> (Option<i32>, Vec<G
     curl.args(["--silent", "--no-progress-meter", "--globoff", "--max-time", "50"]);
     let output =
         output(curl.args(["--write-out", "%{stderr}%{json}\n%{header_json}"]).args(arguments));
-    let told = serde_json::Deserializer::from_slice(&output.stderr).into_iter::<Value>();
-    let told: Vec<Value> = told
+    let values = serde_json::Deserializer::from_slice(&output.stderr).into_iter::<Value>();
+    let values: Vec<Value> = values
         .map(|value| {
             value.unwrap_or_else(|error| panic!("{error}: {}", output.stderr.escape_ascii()))
         })
         .collect();
     let pair = |pair: &[Value]| Got { report: pair[0].clone(), fields: pair[1].clone() };
-    (output.status.code(), told.chunks_exact(2).map(pair).collect(), output.stdout)
+    (output.status.code(), values.chunks_exact(2).map(pair).collect(), output.stdout)
 }
 
 /// Returns one response and its content, from a run that succeeds.
@@ -155,7 +155,7 @@ fn a_download_that_broke_off_is_resumed() {
 }
 
 #[test]
-fn what_has_not_changed_is_not_sent_again() {
+fn unmodified_content_is_not_sent_again() {
     let workshop = Folder::new("conditional");
     let path = |name: &str| workshop.join(name).to_str().expect("a path").to_owned();
     let (tag, page) = (path("tag"), path("page"));
@@ -179,7 +179,7 @@ fn what_has_not_changed_is_not_sent_again() {
 }
 
 #[test]
-fn curl_undoes_every_coding() {
+fn curl_decodes_every_coding() {
     let (site, text) = (site(), text());
     Matrix::of(site.path())
         .build(&["--codings", "gzip,br,zstd"])
@@ -248,7 +248,7 @@ fn many_transfers_at_once() {
 }
 
 #[test]
-fn uploads_are_answered() {
+fn uploads_get_a_final_response() {
     let workshop = Folder::new("uploads");
     workshop.write("small", "a small upload");
     workshop.write("middle", vec![b'x'; MIDDLE_BYTES]);
@@ -324,7 +324,7 @@ fn dot_segments_are_removed_by_the_server_too() {
 }
 
 #[test]
-fn other_methods_and_targets() {
+fn options_delete_and_proxy_requests_get_their_statuses() {
     every_way(&site(), |server| {
         let (got, content) = curl(server, "/", &["--request", "OPTIONS"]);
         assert_eq!((got.status(), content.len()), (204, 0));
@@ -349,7 +349,7 @@ fn other_methods_and_targets() {
 }
 
 #[test]
-fn other_addresses() {
+fn curl_reaches_ipv6_and_unix_socket_listeners() {
     let (site, workshop) = (site(), Folder::new("socket"));
     for io in Io::BOTH {
         let socket = workshop.join("socket");

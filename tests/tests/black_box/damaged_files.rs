@@ -35,7 +35,7 @@ fn start(site: &Path, io: Io, memory: &str) -> Server {
 }
 
 #[test]
-fn a_large_file_of_a_folder_that_is_truncated_costs_its_own_answers() {
+fn a_truncated_large_file_breaks_only_its_own_responses() {
     const VICTIM: usize = 105;
     let folder = Folder::with("externals", [("index.html", "home")]);
     for io in Io::BOTH {
@@ -75,7 +75,7 @@ fn a_large_file_of_a_folder_that_is_truncated_costs_its_own_answers() {
 }
 
 #[test]
-fn a_large_file_of_a_folder_that_is_written_anew_is_not_mixed_with_its_old_self() {
+fn a_rewritten_large_file_is_not_mixed_with_its_old_content() {
     let folder = Folder::with("rewritten", [("index.html", "home")]);
     for io in Io::BOTH {
         folder.write("large.bin", content(1));
@@ -94,7 +94,7 @@ fn a_large_file_of_a_folder_that_is_written_anew_is_not_mixed_with_its_old_self(
 }
 
 #[test]
-fn a_truncated_archive_costs_answers_and_a_copy_of_it_nothing() {
+fn a_truncated_archive_breaks_responses_unless_it_was_copied() {
     let folder = Folder::with("archive", [("site/index.html", "home")]);
     folder.write("site/large.bin", content(0));
     let archive = folder.join("site.pinion");
@@ -126,7 +126,7 @@ fn a_truncated_archive_costs_answers_and_a_copy_of_it_nothing() {
 }
 
 #[test]
-fn an_archive_that_lost_a_part_of_its_last_page_is_found_out() {
+fn an_archive_truncated_within_its_last_page_is_detected() {
     let folder = Folder::with("last-page", [("site/index.html", "home")]);
     let archive = folder.join("site.pinion");
     for io in Io::BOTH {
@@ -142,7 +142,7 @@ fn an_archive_that_lost_a_part_of_its_last_page_is_found_out() {
 }
 
 #[test]
-fn a_flood_of_damaged_answers_is_a_few_lines() {
+fn many_failed_responses_are_logged_in_a_few_lines() {
     const REQUESTS: usize = 2000;
     let folder = Folder::with("flood", [("site/index.html", "home")]);
     let archive = folder.join("site.pinion");
@@ -154,7 +154,7 @@ fn a_flood_of_damaged_answers_is_a_few_lines() {
     for _ in 0..REQUESTS {
         assert_eq!(connection.exchange(&Request::get("/")).status, 500);
     }
-    let told = server.lines().iter().filter(|line| line.contains("500 for")).count();
-    assert!((1..REQUESTS / 10).contains(&told), "{told} lines");
+    let logged_count = server.lines().iter().filter(|line| line.contains("500 for")).count();
+    assert!((1..REQUESTS / 10).contains(&logged_count), "{logged_count} lines");
     server.stop();
 }

@@ -51,7 +51,7 @@ impl Site {
         }
         // The time of the status change cannot be set, so the test waits.
         thread::sleep(Duration::from_secs(4));
-        told(&folder, &["site", "-o", OLD]);
+        build_report(&folder, &["site", "-o", OLD]);
         let read = |path| fs::read(folder.join(path)).expect("a file");
         let (archive, stamps) = (read(OLD), read(OLD_STAMPS));
         Site { folder, archive, stamps }
@@ -70,9 +70,10 @@ impl Site {
         let out = self.folder.join("new/site.pinion");
         let _may_not_be_there = fs::remove_dir_all(self.folder.join("new"));
         fs::create_dir(self.folder.join("new")).expect("a folder");
-        let told = told(&self.folder, &[&["site", "-o", "new/site.pinion"], flags].concat());
+        let report =
+            build_report(&self.folder, &[&["site", "-o", "new/site.pinion"], flags].concat());
         assert_eq!(run(&["verify".as_ref(), out.as_os_str()]).code, Some(0));
-        (told, fs::read(out).expect("an archive"))
+        (report, fs::read(out).expect("an archive"))
     }
 
     /// Returns a file of the last result of [`Site::built`].
@@ -85,16 +86,16 @@ impl Site {
 
     /// Asserts that the archive is that of a build from nothing, whatever is in the two files.
     #[track_caller]
-    fn shows_nothing(&self, what: &str, archive: &[u8], stamps: &[u8]) -> Value {
-        let (told, bytes) = self.reused(archive, stamps);
-        assert!(bytes == self.archive, "{what}: another archive");
-        told
+    fn expect_same_archive(&self, case: &str, archive: &[u8], stamps: &[u8]) -> Value {
+        let (report, bytes) = self.reused(archive, stamps);
+        assert!(bytes == self.archive, "{case}: another archive");
+        report
     }
 }
 
 /// Returns the summary of a build in `folder`.
 #[track_caller]
-fn told(folder: &Folder, arguments: &[&str]) -> Value {
+fn build_report(folder: &Folder, arguments: &[&str]) -> Value {
     let mut command = Command::new(pinion());
     command.arg("build").args(arguments).arg("--json").current_dir(folder.path());
     let ended = output(&mut command);
@@ -135,39 +136,39 @@ fn claimed(stamps: &[u8], path: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn fingerprints_beside_a_reused_archive_that_lie() {
+fn wrong_fingerprints_change_no_build_except_as_documented() {
     let site = Site::new();
     let (anew, bytes) = site.built(&["--no-reuse"]);
     assert!(bytes == site.archive);
     let files = anew["files"].as_u64().expect("a number");
-    let unread = |told: &Value| told["unread_files"].as_u64().expect("a number");
+    let unread = |report: &Value| report["unread_files"].as_u64().expect("a number");
     // Without this check the other cases would prove nothing.
-    assert_eq!(unread(&site.shows_nothing("as it was", &site.archive, &site.stamps)), files);
+    assert_eq!(unread(&site.expect_same_archive("as it was", &site.archive, &site.stamps)), files);
     assert_eq!(sealed(site.stamps.clone()), site.stamps, "this is how it is sealed");
 
-    what_cannot_be_read(&site);
+    unreadable_fingerprints(&site);
     of_another_archive(&site);
 
     let lies = swapped(&site.stamps);
-    assert_eq!(unread(&site.shows_nothing("no right check", &site.archive, &lies)), 0);
+    assert_eq!(unread(&site.expect_same_archive("no right check", &site.archive, &lies)), 0);
     // docs/building.md: such a build can store wrong content for a file.
-    let (told, bytes) = site.reused(&site.archive, &sealed(lies));
-    assert_eq!(unread(&told), files);
+    let (report, bytes) = site.reused(&site.archive, &sealed(lies));
+    assert_eq!(unread(&report), files);
     assert!(bytes != site.archive);
     assert_eq!(site.content(TWINS[0].0), TWINS[1].1.repeat(100));
     assert_eq!(site.content(TWINS[1].0), TWINS[0].1.repeat(100));
     assert_eq!(site.content("/3.html"), "<p>3</p>".repeat(200));
     // With `--no-reuse` the files are read.
-    let (told, bytes) = site.built(&["--reuse", OLD, "--no-reuse"]);
-    assert_eq!(unread(&told), 0);
+    let (report, bytes) = site.built(&["--reuse", OLD, "--no-reuse"]);
+    assert_eq!(unread(&report), 0);
     assert!(bytes == site.archive);
 }
 
 /// Files that are cut anywhere, zeros, noise with and without the first bytes: they only cost time.
-fn what_cannot_be_read(site: &Site) {
+fn unreadable_fingerprints(site: &Site) {
     let whole = &site.stamps;
     for length in (0..whole.len()).step_by(97).chain([whole.len() - 1]) {
-        site.shows_nothing(&format!("{length} bytes"), &site.archive, &whole[..length]);
+        site.expect_same_archive(&format!("{length} bytes"), &site.archive, &whole[..length]);
     }
     let noise = |number: usize| ((number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
     let noise: Vec<u8> = (0..whole.len()).map(noise).collect();
@@ -182,28 +183,28 @@ fn what_cannot_be_read(site: &Site) {
         ("noise in the rows, sealed", sealed(in_rows)),
         ("more at the end", [whole, &b"x"[..]].concat()),
     ] {
-        site.shows_nothing(what, &site.archive, &stamps);
+        site.expect_same_archive(what, &site.archive, &stamps);
     }
 }
 
 /// The fingerprints of one archive are next to another one.
 fn of_another_archive(site: &Site) {
     let folder = &site.folder;
-    told(folder, &["elsewhere", "-o", "kept/other.pinion"]);
+    build_report(folder, &["elsewhere", "-o", "kept/other.pinion"]);
     let other = fs::read(folder.join("kept/other.pinion")).expect("an archive");
     let others = fs::read(folder.join("kept/.other.pinion.stat")).expect("fingerprints");
     // They belong to another folder, which has other files.
-    let told = site.shows_nothing("of another folder", &site.archive, &others);
-    assert_eq!(told["unread_files"], 0);
+    let report = site.expect_same_archive("of another folder", &site.archive, &others);
+    assert_eq!(report["unread_files"], 0);
     // All files are unchanged, and the archive does not have their content.
-    let told = site.shows_nothing("beside another archive", &other, &site.stamps);
-    assert_eq!(told["unread_files"], 0);
+    let report = site.expect_same_archive("beside another archive", &other, &site.stamps);
+    assert_eq!(report["unread_files"], 0);
     // The archive has other bytes at their offsets, with or without a correct checksum.
     let mut damaged = site.archive.clone();
     let text = TWINS[0].1.as_bytes();
     let at = damaged.windows(text.len()).position(|bytes| bytes == text).expect("a body");
     damaged[at] ^= 1;
-    site.shows_nothing("a damaged archive", &damaged, &site.stamps);
+    site.expect_same_archive("a damaged archive", &damaged, &site.stamps);
     let path = folder.join(OLD);
     let denied = claimed(&site.stamps, &path);
     assert_eq!(fs::read(&path).expect("an archive"), damaged);

@@ -121,7 +121,7 @@ fn pages_reload_over_http3() {
 }
 
 #[test]
-fn a_failed_load_is_shown_until_it_is_mended() {
+fn a_failed_load_is_shown_until_it_is_fixed() {
     let site = site("dev-failures");
     let server =
         served(&site, Way { protocol: Protocol::Http1, io: Io::BOTH[0], form: Form::Folder });
@@ -155,7 +155,7 @@ fn a_failed_load_is_shown_until_it_is_mended() {
 }
 
 #[test]
-fn a_site_that_cannot_be_loaded_at_the_start_is_shown_too() {
+fn a_site_that_fails_to_load_at_start_shows_its_error() {
     let site =
         Folder::with("dev-start", [("index.html", &*page("well")), ("_redirects", "/a b c")]);
     let server = Start::site(site.path()).flags(&["--dev"]).start();
@@ -192,7 +192,7 @@ end)
 ";
 
 #[test]
-fn a_failed_request_shows_its_line_and_goes_when_it_is_mended() {
+fn a_failed_request_shows_its_line_and_reloads_when_fixed() {
     let site = Folder::with("dev-request", [("main.lua", FAILING)]);
     let server = Start::site(site.path()).flags(&["--dev"]).start();
     let mut browser = Browser::start();
@@ -220,7 +220,7 @@ fn a_failed_request_shows_its_line_and_goes_when_it_is_mended() {
 /// Programs such as curl get the error as text, or as problem details if they prefer JSON, even if
 /// the site has a page of its own.
 #[test]
-fn a_failed_request_is_text_for_programs() {
+fn programs_get_request_errors_as_text() {
     for own in [false, true] {
         let site = Folder::with("dev-text", [("main.lua", FAILING)]);
         if own {
@@ -254,7 +254,7 @@ fn shown(response: &Response) -> (u16, String, Vec<(String, String)>) {
 }
 
 #[test]
-fn only_a_browser_of_the_developer_gets_anything_of_it() {
+fn only_browsers_on_this_machine_get_developer_features() {
     let site = site("dev-strangers");
     site.write("main.lua", format!("{}\n{FAILING}", main_script("x")).replace("'/'", "'/fails'"));
     Matrix::of(site.path()).folder_only("code").serve(&["--dev"]).run(|server| {
@@ -296,7 +296,7 @@ fn only_a_browser_of_the_developer_gets_anything_of_it() {
 }
 
 #[test]
-fn a_page_is_whole_and_fresh_for_its_developer() {
+fn pages_in_dev_mode_are_complete_and_not_cached() {
     let site = site("dev-whole");
     site.write("index.html", page("first").repeat(100));
     Matrix::of(site.path()).folder_only("code").serve(&["--dev"]).run(|server| {
@@ -337,7 +337,7 @@ fn a_page_is_whole_and_fresh_for_its_developer() {
 }
 
 #[test]
-fn a_stream_does_not_hold_up_the_end_and_has_a_bound() {
+fn reload_streams_do_not_delay_the_stop_and_are_limited() {
     let site = site("dev-stop");
     let way = |protocol| Way { protocol, io: Io::BOTH[0], form: Form::Folder };
     let server = served(&site, way(Protocol::Http1));
@@ -359,7 +359,7 @@ fn a_stream_does_not_hold_up_the_end_and_has_a_bound() {
 }
 
 #[test]
-fn a_file_that_is_hidden_is_told() {
+fn a_file_hidden_by_dev_mode_is_reported() {
     let site = site("dev-hidden");
     site.write(".pinion/reload", "mine");
     let flags = ["--dev", "--include", ".pinion/reload", "--include", ".pinion"];

@@ -60,16 +60,16 @@ fn unpacked(package: &Path) -> Folder {
 #[test]
 fn the_digests_are_those_of_the_packages() {
     let mut check = program("sha256sum", "coreutils");
-    let told = stdout(check.args(["--check", "--strict", "SHA256SUMS"]).current_dir(dist()));
-    let told = String::from_utf8(told).expect("text");
+    let output = stdout(check.args(["--check", "--strict", "SHA256SUMS"]).current_dir(dist()));
+    let output = String::from_utf8(output).expect("text");
     for (package, _) in packages() {
         let name = package.file_name().expect("a name").to_string_lossy().into_owned();
-        assert!(told.contains(&format!("{name}: OK\n")), "{told}");
+        assert!(output.contains(&format!("{name}: OK\n")), "{output}");
     }
 }
 
 #[test]
-fn everything_is_where_it_is_installed() {
+fn packages_contain_every_installed_file() {
     for (package, is_static) in packages() {
         let prefix = unpacked(&package);
         for path in FILES {
@@ -96,7 +96,7 @@ fn everything_is_where_it_is_installed() {
 }
 
 #[test]
-fn the_program_needs_and_names_nothing_of_this_machine() {
+fn the_packaged_program_does_not_depend_on_the_build_machine() {
     for (package, is_static) in packages() {
         let prefix = unpacked(&package);
         let path = prefix.join("bin/pinion");

@@ -25,16 +25,17 @@ fn response(server: &Server) -> (Vec<(String, String)>, Vec<u8>) {
     if !server.protocol().is_known_to_curl() {
         return response_over_quic(server);
     }
-    let told = stdout(server.curl().args(["--silent", "--include"]).arg(server.url("/any/thing")));
-    let end = told.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
-    let head = std::str::from_utf8(&told[..end]).expect("text");
+    let output =
+        stdout(server.curl().args(["--silent", "--include"]).arg(server.url("/any/thing")));
+    let end = output.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
+    let head = std::str::from_utf8(&output[..end]).expect("text");
     let (status, fields) = head.split_once("\r\n").expect("fields");
     assert_eq!(status.split(' ').nth(1), Some("200"), "{head}");
     let field = |line: &str| {
         let (name, value) = line.split_once(": ").expect("a field");
         (name.to_ascii_lowercase(), value.to_owned())
     };
-    (fields.split("\r\n").map(field).collect(), told[end + 4..].to_vec())
+    (fields.split("\r\n").map(field).collect(), output[end + 4..].to_vec())
 }
 
 /// Returns a HEADERS frame of a request that has one more field.
@@ -129,7 +130,7 @@ const LONG: [&str; 5] = ["--dummy", "--dummy-delay", "60s", "--workers", "1"];
 /// Responses of the server itself are sent at once, although their requests are later: by then the
 /// only worker has read the delayed request without responding to it.
 #[test]
-fn over_http1_a_response_takes_its_time() {
+fn over_http1_a_response_has_the_configured_delay() {
     for (protocol, io) in [Protocol::Http1, Protocol::Http1Tls]
         .into_iter()
         .flat_map(|protocol| Io::BOTH.map(|io| (protocol, io)))
@@ -147,7 +148,7 @@ fn over_http1_a_response_takes_its_time() {
 }
 
 #[test]
-fn over_http3_a_response_takes_its_time() {
+fn over_http3_a_response_has_the_configured_delay() {
     /// H3_MESSAGE_ERROR (RFC 9114 §8.1).
     const MESSAGE_ERROR: VarInt = VarInt::from_u32(0x10e);
     for io in Io::BOTH {

@@ -64,19 +64,19 @@ fn is_served(server: &Server) {
 }
 
 #[test]
-fn a_folder_with_a_main_script() {
+fn a_folder_with_a_main_script_is_served() {
     let site = files("");
     Matrix::of(site.path()).build(&["--listing"]).run(is_served);
 }
 
 #[test]
-fn a_folder_with_a_folder_for_the_content() {
+fn a_folder_with_a_content_folder_is_served() {
     let site = files("public_html");
     Matrix::of(site.path()).build(&["--listing"]).run(is_served);
 }
 
 #[test]
-fn what_nobody_has_is_answered_by_the_page_of_the_site() {
+fn unknown_paths_get_the_404_page_of_the_site() {
     let site = files("public_html");
     let small = "<p>nothing here</p>";
     // The file is as large as files that are sent from a file descriptor.
@@ -154,13 +154,13 @@ fn rules_for_fields_apply_to_every_response_of_a_script_for_their_path() {
             (Request::get("/api/none"), 404),
         ] {
             let response = server.exchange(&request);
-            let what = request.head_bytes().escape_ascii().to_string();
-            assert_eq!(response.status, status, "{what}: {response}");
+            let head = request.head_bytes().escape_ascii().to_string();
+            assert_eq!(response.status, status, "{head}: {response}");
             let origin = response.field("Access-Control-Allow-Origin");
-            assert_eq!(origin, Some("*"), "{what}: {response}");
+            assert_eq!(origin, Some("*"), "{head}: {response}");
             // Only the script knows how long a response may be cached.
             let kept = response.field("Cache-Control");
-            assert_ne!(kept, Some("max-age=60"), "{what}: {response}");
+            assert_ne!(kept, Some("max-age=60"), "{head}: {response}");
         }
         let own = server.get("/api/own");
         assert_eq!(own.field("Access-Control-Allow-Origin"), Some("https://a.example"), "{own}");
@@ -188,7 +188,7 @@ fn an_archive_of_any_name_becomes_the_folder_again() {
 }
 
 #[test]
-fn what_is_code_can_be_looked_at() {
+fn ls_inspect_and_diff_show_code() {
     let (site, folder) = (files(""), Folder::new("looked-at"));
     let (one, two) = (folder.join("one.pinion"), folder.join("two.pinion"));
     let text = |path: &Path| path.display().to_string();
@@ -211,7 +211,7 @@ fn what_is_code_can_be_looked_at() {
 }
 
 #[test]
-fn a_mistake_ends_the_start_and_is_told() {
+fn a_code_error_ends_the_start_and_is_reported() {
     for (name, content, place) in [
         ("main.lua", "local x\nif x\n", "main.lua:"),
         ("main.lua", "local x = nil\nx()\n", "main.lua:2:"),
@@ -235,7 +235,7 @@ fn a_mistake_ends_the_start_and_is_told() {
 
 /// An error at the start is reported with its stack, and does not hide errors of other files.
 #[test]
-fn a_check_shows_the_stack_and_all_files_with_mistakes() {
+fn check_shows_the_stack_and_every_file_with_errors() {
     let site = files("");
     site.write("main.lua", "local function fails()\n    error('why')\nend\nfails()\n");
     site.write("lib/db.lua", "\n\nx = = 2\n");
@@ -260,7 +260,7 @@ fn a_check_shows_the_stack_and_all_files_with_mistakes() {
 /// A site with code and patterns of other servers gets warnings, because they are sent or matched
 /// unchanged.
 #[test]
-fn what_other_servers_would_understand_is_warned_of() {
+fn tags_and_patterns_of_other_servers_cause_warnings() {
     let site = files("");
     site.write("main.lua", "pinion.get('/items/<int:id>', function() end)\n");
     site.write("about.dyn.html", "<p>\n<?= $name ?>\n<?php echo 1 ?>\n<?foo ?>");
@@ -319,7 +319,7 @@ fn messages_of_requests_name_the_file_in_the_content_folder() {
 /// A page that cannot be compiled hides no other errors. Only the line of code is known, and no
 /// column.
 #[test]
-fn a_check_names_mistakes_of_pages_and_of_scripts_at_once() {
+fn check_reports_errors_of_pages_and_scripts_together() {
     let site = files("");
     site.write("about.dyn.html", "fine\n<?lu if ?>\n");
     site.write("main.lua", "local x\nlocal y = = 2\n");
@@ -333,14 +333,14 @@ fn a_check_names_mistakes_of_pages_and_of_scripts_at_once() {
 }
 
 #[test]
-fn a_change_is_taken_up_and_one_with_a_mistake_is_not() {
+fn valid_changes_are_loaded_and_invalid_ones_are_not() {
     let site = files("");
     let server = Start::site(site.path()).flags(&["--watch", "--codings", "gzip:1"]).start();
     assert_eq!(server.get("/hello").body, b"hello");
     let said = |text: &str| {
-        let what = format!("/hello says {text:?} within {PATIENCE:?}");
+        let condition = format!("/hello says {text:?} within {PATIENCE:?}");
         let is_match = || (server.get("/hello").body == text.as_bytes()).then_some(());
-        wait_for(&what, is_match);
+        wait_for(&condition, is_match);
     };
     site.write("main.lua", MAIN.replace("return \"hello\"", "return \"two\""));
     said("two");
@@ -374,7 +374,7 @@ fn a_change_is_taken_up_and_one_with_a_mistake_is_not() {
 
 /// The middleware of a script stays active while an editor or a deployment replaces the script.
 #[test]
-fn a_site_does_not_lose_its_main_script() {
+fn a_removed_or_empty_main_script_keeps_the_previous_version() {
     const GUARD: &str = "pinion.use(function(_, res) res:status(401) return 'no' end)";
     for beside in ["", "public_html/"] {
         let site = Folder::with("guarded", [("main.lua", GUARD)]);
@@ -403,7 +403,7 @@ fn a_site_does_not_lose_its_main_script() {
 }
 
 #[test]
-fn what_lies_beside_the_content_stays_there_when_the_content_is_gone() {
+fn files_beside_the_content_stay_private_when_the_content_is_gone() {
     let site = files("public_html");
     site.write("conf/db.txt", "SOURCE");
     // A page without a script makes a dynamic site too.
@@ -425,7 +425,7 @@ fn what_lies_beside_the_content_stays_there_when_the_content_is_gone() {
 }
 
 #[test]
-fn a_content_folder_that_cannot_be_entered_is_no_missing_one() {
+fn an_unreadable_content_folder_is_not_treated_as_missing() {
     let folder = Folder::with("no-content", [("site/main.lua", MAIN), ("site/db.txt", "SOURCE")]);
     let site = folder.join("site");
     let (text, out) = (site.display().to_string(), folder.join("x.pinion").display().to_string());
@@ -444,7 +444,7 @@ fn a_content_folder_that_cannot_be_entered_is_no_missing_one() {
 }
 
 #[test]
-fn a_copy_of_a_page_is_no_page_and_never_sent() {
+fn copies_of_pages_and_scripts_are_never_sent() {
     let copies = [
         "s.dyn.html.gz",
         "s.dyn.html.zip",
@@ -467,28 +467,28 @@ fn a_copy_of_a_page_is_no_page_and_never_sent() {
     site.write("up.DYN.html", "up");
     site.write("DELETE.z.dyn.html", "gone");
     site.write("static/a.html", "plain");
-    let told = Start::site(site.path()).start();
+    let server = Start::site(site.path()).start();
     for name in copies {
         let short = name.replace(".dyn", "").replace(".PRIV", "").replace(".html", "");
         let long = name.replace(".dyn", "").replace(".DYN", "");
         for path in [name.to_owned(), short, long] {
             let path = format!("/{}", path.replace(' ', "%20"));
-            let response = told.get(&path);
+            let response = server.get(&path);
             assert_eq!(response.status, 404, "{path}");
         }
     }
-    assert_eq!(told.exchange(&Request::new("POST", "/wish")).status, 404);
-    assert_eq!(told.get("/up").body, b"up");
-    assert_eq!(told.get("/z").status, 405);
-    assert_eq!(told.get("/static/a").body, b"plain");
-    let lines = told.lines().join("\n");
+    assert_eq!(server.exchange(&Request::new("POST", "/wish")).status, 404);
+    assert_eq!(server.get("/up").body, b"up");
+    assert_eq!(server.get("/z").status, 405);
+    assert_eq!(server.get("/static/a").body, b"plain");
+    let lines = server.lines().join("\n");
     assert!(lines.contains("static/y.dyn.html: left out: it is named as code"), "{lines}");
     assert!(lines.contains("p.dyn.html.bak: left out: its name"), "{lines}");
-    told.stop();
+    server.stop();
 }
 
 #[test]
-fn pages_that_answer_the_same_requests_end_a_build() {
+fn two_pages_for_the_same_requests_end_a_build() {
     let site = files("");
     site.write("about.dyn.htm", "too");
     let out = Folder::new("same");
@@ -497,12 +497,12 @@ fn pages_that_answer_the_same_requests_end_a_build() {
     assert_eq!(built.code, Some(1), "{}", built.stderr);
     let [one, other] = ["about.dyn.html", "about.dyn.htm"].map(|name| site.join(name));
     let (one, other) = (one.display(), other.display());
-    let what = format!("{one}: GET /about is answered by {other} already");
-    assert!(built.stderr.contains(&what), "{}", built.stderr);
+    let message = format!("{one}: GET /about is answered by {other} already");
+    assert!(built.stderr.contains(&message), "{}", built.stderr);
 }
 
 #[test]
-fn a_folder_that_scripts_write_to_is_no_part_of_the_site() {
+fn a_writable_folder_must_not_be_part_of_the_site() {
     let folder = Folder::new("written");
     let main = "pinion.get('/w', function() assert(pinion.fs.write('data/e.dyn.html', 'SOURCE')) \
                 return 'written' end)";

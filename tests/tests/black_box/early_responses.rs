@@ -39,7 +39,7 @@ fn see_all(server: &Server, mut client: Command, seen: &str) {
 }
 
 #[test]
-fn python_sees_a_response_that_comes_early() {
+fn python_gets_an_early_response() {
     let site = Folder::with("early-python", [("index.html", "home")]);
     for io in Io::BOTH {
         let server = start(&site, io);
@@ -51,7 +51,7 @@ fn python_sees_a_response_that_comes_early() {
 }
 
 #[test]
-fn node_sees_a_response_that_comes_early() {
+fn node_gets_an_early_response() {
     let site = Folder::with("early-node", [("index.html", "home")]);
     let clients = Folder::with("early-node-clients", [("clients.mjs", NODE_CLIENTS)]);
     for io in Io::BOTH {
@@ -87,7 +87,7 @@ fn curl(folder: &Folder, bytes: usize, version: &str, url: &str) -> Command {
 
 /// curl is asked to stop by RST_STREAM with NO_ERROR (RFC 9113 §8.1).
 #[test]
-fn curl_sees_a_response_that_comes_early() {
+fn curl_gets_an_early_response() {
     let folder = with_content();
     for io in Io::BOTH {
         let way = Way { protocol: Protocol::Http2, io, form: Form::Folder };
@@ -110,7 +110,7 @@ fn curl_sees_a_response_that_comes_early() {
 
 /// wget reads nothing before it has sent all.
 #[test]
-fn wget_sees_a_response_that_comes_early() {
+fn wget_gets_an_early_response() {
     let folder = with_content();
     for io in Io::BOTH {
         let server = start_folder(&folder, io);
@@ -132,7 +132,7 @@ fn wget_sees_a_response_that_comes_early() {
 /// A proxy that is reset before it has read the response would respond with 502, whether it
 /// forwards the content at once or stores it first.
 #[test]
-fn the_client_of_a_proxy_sees_a_response_that_comes_early() {
+fn the_client_of_a_proxy_gets_an_early_response() {
     let folder = with_content();
     for io in Io::BOTH {
         let server = start_folder(&folder, io);
@@ -216,7 +216,7 @@ const LONG: &[(&str, &str, &str, &[&str])] = &[
 /// The client programs must be compiled, and Java is a large package: feature `long`.
 #[cfg(feature = "long")]
 #[test]
-fn java_and_go_see_a_response_that_comes_early() {
+fn java_and_go_get_an_early_response() {
     let site = Folder::with("early-long", [("index.html", "home")]);
     for (name, text, runner, words) in LONG {
         let clients = Folder::with("early-long-clients", [(*name, *text)]);
@@ -233,7 +233,7 @@ fn java_and_go_see_a_response_that_comes_early() {
 
 /// A page sends more than a window allows to a path that accepts no content.
 #[test]
-fn chromium_sees_a_response_that_comes_early() {
+fn chromium_gets_an_early_response() {
     const SEND: &str = "Promise.all([0, 1, 2].map(() =>
         fetch('/index.html', { method: 'POST', body: new Uint8Array(900 * 1024) })
             .then(response => response.status + ' ' + response.headers.get('allow'))

@@ -41,7 +41,7 @@ fn is_page(response: &Response, status: u16, page: &str) {
 }
 
 #[test]
-fn the_page_of_a_status_answers_wherever_that_status_does() {
+fn every_error_response_has_the_page_of_its_status() {
     explained_ways(&site(), |server| {
         let asked = |request: Request| server.exchange(&request);
         let refused = asked(Request::new("POST", "/index.html").body(b"x"));
@@ -61,7 +61,7 @@ fn the_page_of_a_status_answers_wherever_that_status_does() {
 
 /// A request that cannot be parsed has no host and no path, but gets the page.
 #[test]
-fn the_page_answers_what_cannot_be_read_and_the_connection_ends() {
+fn malformed_heads_get_the_error_page_and_end_the_connection() {
     Matrix::of(site().path()).http1_only("heads that cannot be read as HTTP/1").run(|server| {
         let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(9000));
         let fields = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "A: b\r\n".repeat(101));
@@ -91,7 +91,7 @@ fn head_has_the_length_and_no_content() {
 }
 
 #[test]
-fn they_have_no_address_of_their_own_but_at_the_root_alone() {
+fn error_pages_at_the_root_have_no_path_of_their_own() {
     explained_ways(&site(), |server| {
         for target in ["/_400.html", "/_400", "/_405.txt", "/_500.html"] {
             assert_eq!(server.get(target).status, 404, "{target}");
@@ -104,7 +104,7 @@ fn they_have_no_address_of_their_own_but_at_the_root_alone() {
 }
 
 #[test]
-fn fields_of_the_whole_site_go_with_them() {
+fn error_pages_have_the_fields_for_the_whole_site() {
     let site = site();
     site.write("_headers", "/*\n  X-Site: yes\n  Cache-Control: public\n");
     Matrix::of(site.path()).run(|server| {
@@ -116,7 +116,7 @@ fn fields_of_the_whole_site_go_with_them() {
 
 /// Error pages are kept in memory, independent of the file.
 #[test]
-fn a_damaged_page_gives_way_to_the_built_in_one_and_a_damaged_site_keeps_its_page() {
+fn a_damaged_error_page_is_replaced_by_the_built_in_one() {
     let folder = Folder::new("damaged-error-pages");
     let archive = folder.join("site.pinion");
     build(site().path(), &archive, &[]);
@@ -142,20 +142,20 @@ fn a_damaged_page_gives_way_to_the_built_in_one_and_a_damaged_site_keeps_its_pag
 }
 
 #[test]
-fn what_is_not_used_is_told() {
+fn unused_error_pages_are_reported() {
     let site = site();
     site.write("_500.txt", "second");
     site.write("_418.html", "unknown");
     site.write("_429.html", "x".repeat(33 * 1024));
     let folder = Folder::new("told-error-pages");
     let archive = folder.join("site.pinion");
-    let told = run(&["build".as_ref(), site.path().as_os_str(), "-o".as_ref(), archive.as_ref()]);
+    let built = run(&["build".as_ref(), site.path().as_os_str(), "-o".as_ref(), archive.as_ref()]);
     for line in [
         "_500.txt: not used: _500.html is the page for the same errors",
         "_418.html: not used: the server sends no response with this status",
         "_429.html: not used: a page for errors may have at most 32 KiB",
     ] {
-        assert!(told.stderr.contains(line), "{line}: {}", told.stderr);
+        assert!(built.stderr.contains(line), "{line}: {}", built.stderr);
     }
     let (listed, out) = (folder.join("again.pinion"), folder.join("out"));
     let ls = run(&["ls".as_ref(), archive.as_os_str()]).stdout;

@@ -49,7 +49,7 @@ const REPLACEMENTS: [Replace; 5] = [
 ];
 
 #[test]
-fn what_takes_the_name_of_the_archive_and_is_none_is_told_and_what_was_there_stays() {
+fn an_invalid_archive_is_reported_and_the_previous_version_kept() {
     for io in Io::BOTH {
         for memory in ["map", "preload", "copy"] {
             let folder = Folder::new("no-archive");

@@ -116,7 +116,7 @@ fn serve(folder: &Folder, flags: &[&str]) -> Server {
 }
 
 #[test]
-fn a_script_for_fapws_is_served_by_its_file() {
+fn a_fapws_script_is_served_when_its_file_is_named() {
     let folder = folder("fapws-site", SITE);
     folder.write("static/page.html", "<p>A page.");
     let server = serve(&folder, &[]);

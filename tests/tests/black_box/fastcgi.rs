@@ -127,7 +127,7 @@ fn uploads_are_not_run_and_sources_are_not_sent() {
 
 /// Links are not followed, so that no upload can be a link to a file elsewhere.
 #[test]
-fn a_link_is_no_script() {
+fn symbolic_links_are_not_run_as_scripts() {
     let folder = site("fastcgi-links");
     folder.write("secret.php", "<?php echo 'secret';");
     std::os::unix::fs::symlink(folder.join("secret.php"), folder.join("site/link.php"))
@@ -212,7 +212,7 @@ fn content_without_a_length_is_stored_first() {
 
 /// FastCGI 1.0 §5.4: an application learns that its client has left.
 #[test]
-fn an_application_learns_that_the_client_has_left() {
+fn an_application_is_notified_when_its_client_disconnects() {
     let folder = site("fastcgi-abort");
     let socket = folder.join("app.sock");
     let kinds = Arc::new(Mutex::new(Vec::new()));
@@ -242,7 +242,7 @@ fn an_application_learns_that_the_client_has_left() {
 }
 
 #[test]
-fn what_an_application_writes_to_its_error_stream_is_logged() {
+fn the_error_stream_of_an_application_is_logged() {
     let folder = site("fastcgi-stderr");
     let socket = folder.join("app.sock");
     let _app = Application::responding(&socket, |_| {
@@ -316,7 +316,7 @@ fn clients_choose_no_variables_that_applications_trust() {
 /// RFC 3875 §6.2.2: the response is that to a GET for another path, with the access rules of that
 /// path.
 #[test]
-fn a_local_redirect_leads_to_another_path_of_the_site() {
+fn a_local_redirect_is_served_from_another_path_of_the_site() {
     let folder = site("fastcgi-local");
     folder.write("site/secret.txt", "secret");
     let socket = folder.join("app.sock");
@@ -428,8 +428,8 @@ fn php_fpm_runs_scripts() {
     let _php = php_fpm(&folder);
     for (io, more) in [(Io::Epoll, ""), (Io::Uring, "keep-connections = 1\n")] {
         let server = start(&folder, io, &(mount(&folder.join("php.sock")) + more));
-        let told = server.get("/tell.php/a/b?x=1");
-        assert_eq!(told.text(), "/tell.php\n/a/b\n/tell.php/a/b\nGET\n\n{\"x\":\"1\"}\n[]");
+        let response = server.get("/tell.php/a/b?x=1");
+        assert_eq!(response.text(), "/tell.php\n/a/b\n/tell.php/a/b\nGET\n\n{\"x\":\"1\"}\n[]");
         let form = Request::new("POST", "/tell.php")
             .field("Content-Type", "application/x-www-form-urlencoded")
             .chunked(b"a=1&b=2", 2);
@@ -516,7 +516,7 @@ fn fcgiwrap_runs_scripts() {
 
 /// A key without a possible meaning is an error with its position.
 #[test]
-fn wrong_keys_are_found_by_check() {
+fn check_finds_wrong_keys() {
     let folder = site("fastcgi-check");
     for (lines, expected) in [
         ("fastcgi = \"php\"", "4:11: fastcgi: \"php\": write unix:/run/app.sock"),
@@ -539,7 +539,7 @@ fn wrong_keys_are_found_by_check() {
         folder.write("pinion.toml", text);
         let file = folder.join("pinion.toml");
         let ended = run(&["check", file.to_str().expect("text")]);
-        let told = format!("{}{}", ended.stdout, ended.stderr);
-        assert!(told.contains(expected), "{lines}: {told}");
+        let output = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(output.contains(expected), "{lines}: {output}");
     }
 }

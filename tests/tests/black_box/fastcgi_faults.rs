@@ -51,7 +51,7 @@ fn malformed_records_and_documents_are_not_forwarded() {
     };
     let document = |text: &str| response(text.as_bytes());
     let long = format!("A: {}\n\nx", "a".repeat(1 << 20));
-    for (what, bytes) in [
+    for (fault_name, bytes) in [
         ("nothing", Vec::new()),
         ("HTTP", b"HTTP/1.1 200 OK\r\n\r\nhello".to_vec()),
         ("version 2", changed(0, 2)),
@@ -70,9 +70,9 @@ fn malformed_records_and_documents_are_not_forwarded() {
         ("two lengths", document("Content-Length: 1\nContent-Length: 2\n\nab")),
         ("a head without end", document(&long)),
     ] {
-        serving(&format!("fastcgi-bad-{}", what.replace(' ', "-")), bytes, |server| {
+        serving(&format!("fastcgi-bad-{}", fault_name.replace(' ', "-")), bytes, |server| {
             let response = server.get("/x");
-            assert!(matches!(response.status, 502 | 503), "{what}: {response}");
+            assert!(matches!(response.status, 502 | 503), "{fault_name}: {response}");
         });
     }
 }
@@ -94,7 +94,7 @@ fn unusual_records_are_understood() {
 /// An application that ends after any byte of its response: no client can mistake the received part
 /// for the whole response.
 #[test]
-fn a_response_that_is_cut_anywhere_never_looks_whole() {
+fn a_truncated_response_never_looks_complete() {
     let whole = page("content");
     let folder = Folder::new("fastcgi-cut");
     let count = whole.len();
@@ -121,7 +121,7 @@ fn a_response_that_is_cut_anywhere_never_looks_whole() {
 /// An application that does not run yet when Pinion starts, that ends during a request, and that is
 /// replaced by another one with the same path: only the open requests fail.
 #[test]
-fn an_application_may_come_later_and_be_replaced() {
+fn an_application_may_start_late_and_be_replaced() {
     let folder = Folder::new("fastcgi-replaced");
     let socket = folder.join("app.sock");
     for io in Io::BOTH {

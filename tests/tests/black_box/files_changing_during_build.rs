@@ -149,7 +149,7 @@ fn content(folder: &Folder, path: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_change_in_the_middle_is_told_and_the_old_archive_stays() {
+fn a_change_during_the_build_is_reported_and_keeps_the_old_archive() {
     let (folder, large) = site();
     let old = fs::read(folder.join("site.pinion")).expect("an archive");
     let changes: [(&str, Change); 4] = [
@@ -158,19 +158,19 @@ fn a_change_in_the_middle_is_told_and_the_old_archive_stays() {
         ("empty", |file| file.set_len(0).expect("cut")),
         ("of the same length", |file| file.write_all_at(b"other", 0).expect("written")),
     ];
-    for (what, change) in changes {
+    for (case, change) in changes {
         let ended = changed(&folder, &large, &["--no-reuse"], change);
-        assert_eq!(ended.code, Some(1), "{what}: {}", ended.stderr);
-        let told = ended.stderr.lines().filter(|line| *line == TOLD);
-        assert_eq!(told.count(), 1, "{what}: {}", ended.stderr);
-        assert!(!ended.stderr.contains("z.txt"), "{what}: {}", ended.stderr);
-        assert!(fs::read(folder.join("site.pinion")).expect("an archive") == old, "{what}");
-        assert_eq!(names(&folder), ["site", "site.pinion"], "{what}");
+        assert_eq!(ended.code, Some(1), "{case}: {}", ended.stderr);
+        let messages = ended.stderr.lines().filter(|line| *line == TOLD);
+        assert_eq!(messages.count(), 1, "{case}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("z.txt"), "{case}: {}", ended.stderr);
+        assert!(fs::read(folder.join("site.pinion")).expect("an archive") == old, "{case}");
+        assert_eq!(names(&folder), ["site", "site.pinion"], "{case}");
     }
 }
 
 #[test]
-fn a_build_that_keeps_going_leaves_out_what_changed() {
+fn a_build_with_keep_going_omits_changed_files() {
     let (folder, large) = site();
     let change = |file: &File| file.write_all_at(b"other", 0).expect("written");
     let ended = changed(&folder, &large, &["--keep-going"], change);
@@ -186,7 +186,7 @@ fn a_build_that_keeps_going_leaves_out_what_changed() {
 
 /// Editors and deployments replace a file, so the opened one does not change.
 #[test]
-fn another_file_in_its_place_is_that_of_the_next_build() {
+fn a_replaced_file_is_stored_by_the_next_build() {
     let (folder, large) = site();
     let next = folder.join("next");
     let change = |_: &File| {
@@ -218,7 +218,7 @@ fn may_have_been(content: &[u8], short: &[u8], long: &[u8]) -> bool {
 }
 
 #[test]
-fn a_file_that_is_written_all_the_time() {
+fn a_changing_file_is_stored_consistently_or_fails_the_build() {
     /// The number of builds, and the maximum if not yet both some have succeeded and some have
     /// failed.
     const BUILDS: usize = 40;
@@ -236,7 +236,7 @@ fn a_file_that_is_written_all_the_time() {
     let archive = folder.join("site.pinion");
     let words = [Path::new("build"), &folder.join("site"), Path::new("-o"), &archive];
     let is_over = AtomicBool::new(false);
-    let told = "pinion: log.txt: changed while it was read; build again";
+    let message = "pinion: log.txt: changed while it was read; build again";
     thread::scope(|scope| {
         scope.spawn(|| {
             let file = File::options().write(true).open(&path).expect("the file");
@@ -267,8 +267,8 @@ fn a_file_that_is_written_all_the_time() {
                     built += 1;
                 }
                 Some(1) => {
-                    let is_told = ended.stderr.lines().any(|line| line == told);
-                    assert!(is_told, "build {number}: {}", ended.stderr);
+                    let is_reported = ended.stderr.lines().any(|line| line == message);
+                    assert!(is_reported, "build {number}: {}", ended.stderr);
                     assert!(now == left, "build {number}: the old archive stays");
                     refused += 1;
                 }

@@ -67,23 +67,23 @@ impl Served {
         let peer = self.peer(protocol);
         let (mut calm, mut cut, mut connections) = (0, 0, 0);
         for (at, flood) in floods.iter().enumerate() {
-            let what = format!("{} over {protocol:?}, {io:?}", flood.name);
-            progress(&format!("{}/{} {what}", at + 1, floods.len()));
-            let mut told = 0;
+            let case = format!("{} over {protocol:?}, {io:?}", flood.name);
+            progress(&format!("{}/{} {case}", at + 1, floods.len()));
+            let mut calmed = 0;
             for _ in 0..TRIES {
-                let ends = self.endure_one(&what, flood, &peer);
+                let ends = self.endure_one(&case, flood, &peer);
                 connections += ends.len();
                 if flood.outcome != Outcome::Calm {
                     break;
                 }
-                told += ends.iter().filter(|end| **end == End::Calm).count();
+                calmed += ends.iter().filter(|end| **end == End::Calm).count();
                 cut += ends.iter().filter(|end| **end == End::Cut).count();
-                if told > 0 {
+                if calmed > 0 {
                     break;
                 }
             }
-            assert!(told > 0 || flood.outcome != Outcome::Calm, "{what}: nobody was told");
-            calm += told;
+            assert!(calmed > 0 || flood.outcome != Outcome::Calm, "{case}: nobody was told");
+            calm += calmed;
         }
         let ended = self.stop();
         let may_be = (calm + cut) as u64..=connections as u64;
@@ -93,28 +93,28 @@ impl Served {
 
     /// Returns how the connections of one flood ended.
     #[track_caller]
-    fn endure_one(&self, what: &str, flood: &Flood, peer: &Peer) -> Vec<End> {
+    fn endure_one(&self, case: &str, flood: &Flood, peer: &Peer) -> Vec<End> {
         let ends = Bystanders::beside(self, || flood.flood(peer, Leave::after(LONG)));
         let count = |is_match: fn(&End) -> bool| ends.iter().filter(|end| is_match(end)).count();
         let calm = count(|end| *end == End::Calm);
         let cut = count(|end| *end == End::Cut);
         let left = count(|end| *end == End::Left);
         let hung = count(|end| *end == End::Hung);
-        let told = format!(
-            "{what}: {} connections; {calm} calmed, {cut} cut, {left} left, {hung} hung, \
+        let summary = format!(
+            "{case}: {} connections; {calm} calmed, {cut} cut, {left} left, {hung} hung, \
              others {:?}",
             ends.len(),
             ends.iter().find(|end| matches!(end, End::Other(_))),
         );
-        eprintln!("{told}");
-        assert_eq!(hung, 0, "{told}");
+        eprintln!("{summary}");
+        assert_eq!(hung, 0, "{summary}");
         match flood.outcome {
-            Outcome::Calm => assert_eq!(calm + cut + left, ends.len(), "{told}"),
+            Outcome::Calm => assert_eq!(calm + cut + left, ends.len(), "{summary}"),
             Outcome::Borne => return ends,
         }
         // The last connections are closed by the attackers at the end of the time.
         let leave_in_the_end = if LONG.is_some() { ATTACKERS } else { 0 };
-        assert!(left <= leave_in_the_end, "{told}");
+        assert!(left <= leave_in_the_end, "{summary}");
         ends
     }
 
@@ -142,9 +142,9 @@ fn quic_address(server: &Server) -> SocketAddr {
 }
 
 /// Reports the progress of long floods, whose output cargo would capture.
-fn progress(what: &str) {
+fn progress(case: &str) {
     if LONG.is_some() {
-        let _nobody_looks = writeln!(io::stderr(), "flood {what}");
+        let _nobody_looks = writeln!(io::stderr(), "flood {case}");
     }
 }
 

@@ -261,7 +261,7 @@ fn paths_of_scripts_begin_at_the_file() {
 
 /// No build sees the files of live folders, so patterns for them match nothing in it.
 #[test]
-fn patterns_for_live_files_are_not_doubted() {
+fn patterns_for_live_files_cause_no_warning() {
     let doubt = "nothing is left out";
     let folder = with_configuration("mistakes-patterns", "exclude = [\"*.zip\"]\n");
     let file = folder.join("pinion.toml");
@@ -283,7 +283,7 @@ fn patterns_for_live_files_are_not_doubted() {
 }
 
 #[test]
-fn links_in_live_folders_are_named() {
+fn check_names_links_in_live_folders() {
     let folder = php::site("mistakes-links", &[("index.php", ECHO), ("a/b.css", "css")]);
     symlink("a", folder.join("public/linked")).expect("a link");
     php::configure(&folder, user_key());
@@ -293,7 +293,7 @@ fn links_in_live_folders_are_named() {
 }
 
 #[test]
-fn values_of_php_that_cannot_be_meant_are_errors() {
+fn impossible_values_of_php_keys_are_errors() {
     let folder = php::site("mistakes-php", &[("index.php", ECHO)]);
     let public = folder.join("public");
     let serve = |flags: &[&str]| {

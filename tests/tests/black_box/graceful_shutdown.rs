@@ -16,7 +16,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 const LARGE_BYTES: usize = 30 << 20;
 
 #[test]
-fn whoever_came_before_the_stop_is_answered() {
+fn requests_sent_before_the_stop_get_responses() {
     const CLIENTS: usize = 40;
     let folder = Folder::with("in-time", [("index.html", "home")]);
     Matrix::of(folder.path()).plain_only("a handshake needs a server that runs").run_and_stop(
@@ -45,7 +45,7 @@ fn whoever_came_before_the_stop_is_answered() {
 
 /// Idle connections hold all permits; waiting clients still get their turn.
 #[test]
-fn whoever_waited_for_a_place_before_the_stop_is_answered() {
+fn connections_queued_before_the_stop_get_responses() {
     const PLACES: usize = 4;
     let folder = Folder::with("waited", [("index.html", "home")]);
     for (io, workers) in Io::BOTH.into_iter().flat_map(|io| [(io, "1"), (io, "2")]) {
@@ -93,7 +93,7 @@ fn a_stopping_server_leaves_its_port_to_the_next() {
 }
 
 #[test]
-fn a_stopping_server_finishes_what_is_running() {
+fn a_stopping_server_completes_running_responses() {
     let folder = Folder::with("stopping", [("index.html", "home")]);
     folder.write("large.bin", vec![b'x'; LARGE_BYTES]);
     // With one worker, the end of the idle connection shows that the stop was processed.
@@ -153,7 +153,7 @@ fn stops(server: &mut Child) {
 
 /// A server whose output pipe has no reader any more must not end because of a message.
 #[test]
-fn a_server_that_nobody_listens_to_can_be_stopped() {
+fn a_server_with_a_closed_output_pipe_can_be_stopped() {
     let folder = Folder::with("unheard", [("index.html", "home")]);
     for io in Io::BOTH {
         let (mut server, mut said) = with_pipes(&folder, &["--io", io.as_str()]);
@@ -165,7 +165,7 @@ fn a_server_that_nobody_listens_to_can_be_stopped() {
 }
 
 #[test]
-fn readers_of_logs_who_have_stopped_do_not_keep_the_server() {
+fn a_full_log_pipe_does_not_delay_the_stop() {
     let folder = Folder::with("logs", [("index.html", "home")]);
     for io in Io::BOTH {
         let flags = ["--io", io.as_str(), "--access-log", "-"];
@@ -180,7 +180,7 @@ fn readers_of_logs_who_have_stopped_do_not_keep_the_server() {
 }
 
 #[test]
-fn the_grace_ends_what_does_not_end() {
+fn the_grace_period_ends_stalled_responses() {
     let folder = Folder::new("grace");
     folder.write("large.bin", vec![b'x'; LARGE_BYTES]);
     for io in Io::BOTH {

@@ -149,7 +149,7 @@ impl Visitor {
 
     /// Returns a visitor whose form was accepted, whichever workers made and handled it.
     #[track_caller]
-    fn who_has_signed(server: &Server) -> Visitor {
+    fn after_signing(server: &Server) -> Visitor {
         let visitor = Visitor::of(server);
         assert_eq!(visitor.signs(server, "first", "signed").status, 303);
         visitor
@@ -166,7 +166,7 @@ impl Visitor {
 #[test]
 fn a_forged_form_is_refused() {
     let server = three_workers().start();
-    let (one, other) = (Visitor::who_has_signed(&server), Visitor::of(&server));
+    let (one, other) = (Visitor::after_signing(&server), Visitor::of(&server));
     let forged = [
         Visitor { cookie: one.cookie.clone(), token: String::new() },
         Visitor { cookie: one.cookie.clone(), token: other.token.clone() },
@@ -225,7 +225,7 @@ fn until(server: &Server, expected: &str) {
 #[test]
 fn every_worker_has_all_entries_and_a_reload_keeps_them() {
     let server = three_workers().start();
-    let visitor = Visitor::who_has_signed(&server);
+    let visitor = Visitor::after_signing(&server);
     // Above a hundred entries the oldest are removed.
     for entry in 0..100 {
         assert_eq!(visitor.signs(&server, "many", &format!("entry{entry}.")).status, 303);
@@ -249,12 +249,12 @@ fn every_worker_has_all_entries_and_a_reload_keeps_them() {
 }
 
 #[test]
-fn what_is_wrong_is_told_in_the_form() {
+fn invalid_entries_are_explained_in_the_form() {
     let server = Start::site(&example()).flags(&["--workers", "1"]).start();
     let visitor = Visitor::of(&server);
     let long_name = "n".repeat(61);
     let long = "%C3%A9".repeat(1001);
-    for (name, message, told) in [
+    for (name, message, expected) in [
         ("", "x", "Tell us your name."),
         ("%20%0D%0A", "x", "Tell us your name."),
         (&long_name, "x", "Use at most 60 characters for your name."),
@@ -264,8 +264,8 @@ fn what_is_wrong_is_told_in_the_form() {
         ("x", &long, "Use at most 1000 characters; these are 1001."),
     ] {
         let response = visitor.signs(&server, name, message);
-        assert_eq!(response.status, 422, "{told}");
-        assert!(response.text().contains(told), "{told}: {}", response.text());
+        assert_eq!(response.status, 422, "{expected}");
+        assert!(response.text().contains(expected), "{expected}: {}", response.text());
     }
     // Characters are counted, not bytes.
     let longest = "%C3%A9".repeat(1000);

@@ -165,18 +165,18 @@ fn httpwg_finds_nothing_in_many_rounds() {
 /// h2load sends this many requests, over ten connections with ten streams each, and counts the
 /// responses.
 #[test]
-fn h2load_gets_all_it_asks_for() {
+fn h2load_gets_every_response() {
     const REQUESTS: u32 = 5000;
     for io in Io::BOTH {
         let served = Served::start(io, &["--dummy", "--protocols", "h2"]);
         for (scheme, address) in served.addresses() {
             let mut h2load = program("h2load", "nghttp2-client");
             h2load.args(["-n", &REQUESTS.to_string(), "-c", "10", "-m", "10"]);
-            let told = stdout(h2load.arg(format!("{scheme}://{address}/")));
-            let told = String::from_utf8_lossy(&told);
+            let output = stdout(h2load.arg(format!("{scheme}://{address}/")));
+            let output = String::from_utf8_lossy(&output);
             let all = format!("{REQUESTS} succeeded, 0 failed, 0 errored, 0 timeout");
-            assert!(told.contains(&all), "{scheme} over {io:?}: {told}");
-            assert!(told.contains(&format!("status codes: {REQUESTS} 2xx")), "{told}");
+            assert!(output.contains(&all), "{scheme} over {io:?}: {output}");
+            assert!(output.contains(&format!("status codes: {REQUESTS} 2xx")), "{output}");
         }
         served.server.stop();
     }
@@ -217,9 +217,9 @@ fn curl_and_nghttp_get_the_content() {
             assert!(content == noise(3 << 20), "{scheme} over {io:?}");
             let mut nghttp = program("nghttp", "nghttp2-client");
             nghttp.args(["--stat", "--null-out", "--multiply=50"]);
-            let told = stdout(nghttp.arg(url("/small.bin")));
-            let told = String::from_utf8_lossy(&told);
-            assert_eq!(told.matches(" 200 ").count(), 50, "{scheme} over {io:?}: {told}");
+            let output = stdout(nghttp.arg(url("/small.bin")));
+            let output = String::from_utf8_lossy(&output);
+            assert_eq!(output.matches(" 200 ").count(), 50, "{scheme} over {io:?}: {output}");
         }
         served.server.stop();
     }
@@ -228,7 +228,7 @@ fn curl_and_nghttp_get_the_content() {
 /// RFC 7541 §4.2: an encoder acknowledges a smaller table size in front of the next field section.
 /// nghttp ends the connection if a section has no such acknowledgement.
 #[test]
-fn nghttp_hears_that_its_smaller_table_is_known() {
+fn a_smaller_hpack_table_is_acknowledged_to_nghttp() {
     for io in Io::BOTH {
         let (served, _site) = site(io, &[]);
         for (scheme, address) in served.addresses() {
@@ -237,10 +237,10 @@ fn nghttp_hears_that_its_smaller_table_is_known() {
                 let mut nghttp = program("nghttp", "nghttp2-client");
                 nghttp.args(["--stat", "--null-out", "--multiply=50"]);
                 nghttp.args(sizes.iter().map(|bytes| format!("--header-table-size={bytes}")));
-                let told = stdout(nghttp.arg(format!("{scheme}://{address}/small.bin")));
-                let told = String::from_utf8_lossy(&told);
-                let responses = told.matches(" 200 ").count();
-                assert_eq!(responses, 50, "{scheme} over {io:?}, {sizes:?}: {told}");
+                let output = stdout(nghttp.arg(format!("{scheme}://{address}/small.bin")));
+                let output = String::from_utf8_lossy(&output);
+                let responses = output.matches(" 200 ").count();
+                assert_eq!(responses, 50, "{scheme} over {io:?}, {sizes:?}: {output}");
             }
         }
         served.server.stop();
@@ -249,7 +249,7 @@ fn nghttp_hears_that_its_smaller_table_is_known() {
 
 /// Unread content of a request does not prevent the response.
 #[test]
-fn content_that_is_not_read_is_no_obstacle() {
+fn unread_request_content_does_not_block_the_response() {
     for io in Io::BOTH {
         let (served, folder) = site(io, &[]);
         folder.write("upload", noise(20 << 10));
@@ -258,8 +258,8 @@ fn content_that_is_not_read_is_no_obstacle() {
             let url = format!("{scheme}://{address}/small.bin");
             let flags = ["--data-binary", &upload, "--header", "Expect:", "--write-out"];
             let got = curl(scheme, &[&flags[..], &["%{stderr}%{http_code}"]].concat(), &url);
-            let told = String::from_utf8_lossy(&got.stderr);
-            assert!(got.status.success() && told == "405", "{scheme} over {io:?}: {told}");
+            let output = String::from_utf8_lossy(&got.stderr);
+            assert!(got.status.success() && output == "405", "{scheme} over {io:?}: {output}");
         }
         served.server.stop();
     }

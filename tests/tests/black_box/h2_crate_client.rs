@@ -99,7 +99,7 @@ async fn piece(stream: &mut RecvStream) -> Result<Option<Bytes>, h2::Error> {
 }
 
 #[test]
-fn many_requests_at_once_get_their_own_answers() {
+fn many_concurrent_requests_get_their_own_responses() {
     let site = site();
     each_way(|| Start::site(site.path()), &async |_, mut client| {
         let mut begun = Vec::new();
@@ -124,7 +124,7 @@ fn many_requests_at_once_get_their_own_answers() {
 /// The content is not read: the response arrives first, and then the client is asked to stop (RFC
 /// 9113 §8.1).
 #[test]
-fn a_request_with_content_is_answered_and_the_next_too() {
+fn a_request_with_unread_content_and_the_next_get_responses() {
     let site = site();
     each_way(|| Start::site(site.path()), &async |_, mut client| {
         for bytes in [0, 10, LARGE_BYTES] {
@@ -140,7 +140,7 @@ fn a_request_with_content_is_answered_and_the_next_too() {
 
 /// The rest of a cancelled response uses neither windows nor streams of later ones.
 #[test]
-fn a_response_that_is_given_up_half_way_is_no_harm() {
+fn cancelled_responses_do_not_affect_later_ones() {
     let site = site();
     each_way(|| Start::site(site.path()), &async |_, mut client| {
         for _ in 0..30 {
@@ -160,7 +160,7 @@ fn a_response_that_is_given_up_half_way_is_no_harm() {
 /// RFC 9113 §6.8: running requests are completed, later ones are refused, and the connection ends
 /// without an error.
 #[test]
-fn a_server_that_stops_finishes_what_runs() {
+fn a_stopping_server_completes_running_requests() {
     let site = site();
     each_way(|| Start::site(site.path()), &async |server, mut client| {
         let (response, _) = client.begin("GET", "/large.bin", false).await;
@@ -187,7 +187,7 @@ fn a_server_that_stops_finishes_what_runs() {
 
 /// `--dummy-delay`: the connection is active while a response is delayed.
 #[test]
-fn a_response_that_takes_its_time_holds_nothing_up() {
+fn a_slow_response_does_not_block_others() {
     each_way(
         || Start::serve(&["--dummy", "--dummy-delay", "60s"]).grace(0),
         &async |_, mut client| {

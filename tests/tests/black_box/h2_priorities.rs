@@ -74,7 +74,7 @@ const REST_BYTES: usize = LARGE_BYTES - WINDOW_BYTES;
 
 /// RFC 9218 §5, §10.
 #[test]
-fn what_is_more_urgent_comes_first() {
+fn more_urgent_responses_come_first() {
     each_way(|mut client| {
         let [late, usual, soon] = ["u=5", "", "u=1"].map(|priority| client.ask(priority));
         let order = client.order(3 * LARGE_BYTES + REST_BYTES);
@@ -84,7 +84,7 @@ fn what_is_more_urgent_comes_first() {
 
 /// RFC 9218 §7.1.
 #[test]
-fn a_frame_changes_how_urgent_a_response_is() {
+fn a_priority_update_changes_the_urgency_of_a_response() {
     each_way(|mut client| {
         let [late, soon] = ["u=5", "u=1"].map(|priority| client.ask(priority));
         assert_eq!(client.order(LARGE_BYTES / 2), [soon]);
@@ -98,7 +98,7 @@ fn a_frame_changes_how_urgent_a_response_is() {
 
 /// RFC 9218 §4.2, §10.
 #[test]
-fn incremental_responses_take_turns() {
+fn incremental_responses_are_interleaved() {
     each_way(|mut client| {
         let late = client.ask("u=5, i");
         let [one, other] = [(); 2].map(|()| client.ask("u=1, i"));

@@ -75,31 +75,31 @@ fn aioquic_gets_the_content() {
 }
 
 #[test]
-fn aioquic_asks_for_much_at_once() {
+fn aioquic_gets_many_concurrent_responses() {
     aioquic("parallel");
 }
 
 /// Its decoder is ls-qpack, with a dynamic table (RFC 9204 §3.2).
 #[test]
-fn aioquic_sees_the_same_fields_again_and_again() {
+fn aioquic_decodes_repeated_fields_with_the_dynamic_table() {
     aioquic("repeats");
 }
 
 /// RFC 9218 §10.
 #[test]
-fn aioquic_says_what_is_urgent() {
+fn aioquic_gets_responses_by_priority() {
     aioquic("priorities");
 }
 
 /// RFC 9000 §9: either of the two workers may get the datagrams from the new port.
 #[test]
-fn aioquic_moves_within_a_download() {
+fn aioquic_migrates_within_a_download() {
     aioquic("migration");
 }
 
 /// Concurrent downloads, and one whose client migrates while BBR keeps its data about the path.
 #[test]
-fn bbr_changes_nothing_of_the_content() {
+fn downloads_are_intact_with_bbr() {
     let flags = ["--quic-congestion", "bbr"].map(str::to_owned);
     for scenario in ["parallel", "migration"] {
         aioquic_with(scenario, "2", &flags);
@@ -108,31 +108,31 @@ fn bbr_changes_nothing_of_the_content() {
 
 /// RFC 9001 §6.
 #[test]
-fn aioquic_changes_its_keys() {
+fn aioquic_updates_its_keys() {
     aioquic("keys");
 }
 
 #[test]
-fn aioquic_leaves() {
+fn aioquic_closes_its_connection() {
     aioquic("close");
 }
 
 /// RFC 8470: a request in early data, which could be a replay, is not processed.
 #[test]
-fn aioquic_comes_back_and_is_too_early() {
+fn aioquic_resumes_and_its_early_data_is_not_processed() {
     aioquic("resumption");
 }
 
 /// RFC 8446 §4.6.1: a ticket is valid for all workers of the server. The kernel chooses the worker
 /// by the port of the client, which differs each time.
 #[test]
-fn aioquic_comes_back_to_any_worker() {
+fn aioquic_resumes_on_any_worker() {
     aioquic_at("tickets", "4");
 }
 
 /// RFC 6066 §3: as over TCP, a text that is no host name is treated like no name.
 #[test]
-fn aioquic_asks_for_what_is_no_name() {
+fn aioquic_with_an_invalid_server_name_is_served() {
     let files = Folder::new("h3-no-name");
     let first = Pair::new(&files, "first", &["localhost"]);
     let second = Pair::new(&files, "second", &["second.test"]);
@@ -141,13 +141,13 @@ fn aioquic_asks_for_what_is_no_name() {
 
 /// RFC 9000 §14.1.
 #[test]
-fn aioquic_begins_with_a_small_datagram() {
+fn a_small_initial_datagram_of_aioquic_is_ignored() {
     aioquic("small");
 }
 
 /// RFC 9000 §9.3: the client does not announce that it has migrated.
 #[test]
-fn quinn_moves_between_requests() {
+fn quinn_migrates_between_requests() {
     let site = site();
     for io in Io::BOTH {
         let server = start(&site, io, "3");
@@ -164,7 +164,7 @@ fn quinn_moves_between_requests() {
 /// With windows this large the server sends many datagrams with one call. A kernel that does not
 /// report this (GRO came with Linux 5.0) cannot run this test.
 #[test]
-fn quinn_gets_much_at_once_byte_for_byte() {
+fn quinn_gets_batched_datagrams_byte_for_byte() {
     const WINDOW_BYTES: u32 = 16 << 20;
     let site = site();
     for io in Io::BOTH {
@@ -184,7 +184,7 @@ fn quinn_gets_much_at_once_byte_for_byte() {
 /// RFC 9114 §5.2: first the client gets a GOAWAY that refuses nothing, then one with the first
 /// refused stream. Running requests are completed.
 #[test]
-fn quinn_gets_the_rest_from_a_server_that_stops() {
+fn quinn_gets_the_rest_from_a_stopping_server() {
     /// H3_REQUEST_REJECTED: the client may send the request to another server.
     const REQUEST_REJECTED: u64 = 0x10b;
     let site = site();
@@ -210,7 +210,7 @@ fn quinn_gets_the_rest_from_a_server_that_stops() {
 /// connection by the stored keys, and resets it; with other keys the client would have to wait for
 /// its timeout.
 #[test]
-fn quinn_hears_at_once_that_its_server_was_killed_and_started_again() {
+fn a_restarted_server_resets_connections_of_its_killed_predecessor() {
     let site = site();
     for io in Io::BOTH {
         let state = Folder::new("kept-keys");
@@ -250,7 +250,7 @@ fn unassigned_port() -> u16 {
 /// RFC 9000 §8.1.2: if many handshakes are open, further clients have to prove their address first;
 /// a client that does is served.
 #[test]
-fn whoever_comes_when_many_have_begun_proves_an_address() {
+fn many_open_handshakes_require_address_validation() {
     let site = site();
     for io in Io::BOTH {
         let server = start(&site, io, "1");
@@ -298,7 +298,7 @@ fn is_retry(datagram: &[u8]) -> bool {
 
 /// RFC 9000 §6, RFC 8999 §6.
 #[test]
-fn a_version_that_nobody_knows_is_negotiated() {
+fn an_unknown_version_is_negotiated() {
     const UNKNOWN: [u8; 4] = [0x1a, 0x2a, 0x3a, 0x4a];
     let site = site();
     for io in Io::BOTH {
@@ -334,7 +334,7 @@ fn a_version_that_nobody_knows_is_negotiated() {
 
 /// RFC 9000 §10.3: the server has closed the connection, but the client has not received that.
 #[test]
-fn a_connection_that_the_server_has_forgotten_is_reset() {
+fn an_unknown_connection_is_reset() {
     let site = site();
     for io in Io::BOTH {
         let server = start(&site, io, "1");

@@ -129,7 +129,7 @@ fn uploads_arrive_over_a_path_that_loses_packets() {
 /// An upload delays no other request: small requests take few round trips meanwhile, on other
 /// connections and on the same one.
 #[test]
-fn small_requests_are_answered_beside_an_upload() {
+fn an_upload_does_not_delay_small_requests() {
     /// A new connection needs two. curl needs some time to start, in which the upload continues.
     const TRIPS_MAX: u32 = 24;
     let folder = site();

@@ -87,7 +87,7 @@ fn site() -> Folder {
 }
 
 #[test]
-fn go_sees_the_fields_of_http1_again_and_again() {
+fn go_decodes_repeated_fields_as_over_http1() {
     let site = site();
     site.write("client.go", GO);
     build_go(site.path(), "client.go", "client");

@@ -426,7 +426,7 @@ fn uploads_are_those_of_another_server() {
 
 /// A client that follows redirects, keeps cookies, decodes content and logs in.
 #[test]
-fn curl_is_at_home_in_the_application() {
+fn curl_works_with_the_application() {
     let folder = httpbin();
     for (io, protocol) in [(Io::Epoll, Protocol::Http1), (Io::Uring, Protocol::Http2)] {
         let server = serve(&folder, io, protocol);

@@ -33,7 +33,7 @@ fn start(io: Io) -> Server {
 }
 
 #[test]
-fn an_idle_server_takes_little() {
+fn an_idle_server_uses_little_memory() {
     let in_memory = ProgramInMemory::new();
     for io in Io::BOTH {
         let server = start(io);
@@ -72,7 +72,7 @@ impl ProgramInMemory {
 }
 
 #[test]
-fn an_idle_connection_takes_at_most_512_bytes() {
+fn an_idle_connection_uses_at_most_512_bytes() {
     const CONNECTIONS: u64 = 2000;
     raise_open_files();
     for io in Io::BOTH {

@@ -50,7 +50,7 @@ fn let_settle() {
 }
 
 #[test]
-fn only_what_has_changed_is_opened() {
+fn only_changed_files_are_opened() {
     let folder = Folder::new("unchanged");
     for name in ["a.html", "b.css", "c.png"] {
         folder.write(format!("site/{name}"), name.repeat(1000));

@@ -24,7 +24,7 @@ fn example() -> Start {
 }
 
 #[test]
-fn auto_takes_epoll_where_io_uring_is_refused_and_says_so() {
+fn auto_falls_back_to_epoll_with_a_note_if_io_uring_is_refused() {
     for (error, calls, reason) in REFUSALS {
         for flags in [&[][..], &["--io", "auto"]] {
             let server = example().flags(flags).under(refusing(error, calls)).start();
@@ -43,7 +43,7 @@ fn auto_takes_epoll_where_io_uring_is_refused_and_says_so() {
 }
 
 #[test]
-fn uring_where_it_is_refused_is_one_line_and_exit_1() {
+fn a_refused_uring_backend_is_one_line_and_exit_1() {
     for (error, calls, reason) in REFUSALS {
         let mut serve = refusing(error, calls);
         serve.arg(pinion()).args(["serve", "--io", "uring", "--listen", "127.0.0.1:0"]);
@@ -59,13 +59,13 @@ fn uring_where_it_is_refused_is_one_line_and_exit_1() {
 }
 
 #[test]
-fn epoll_does_not_ask_for_io_uring_and_auto_takes_it_where_it_works() {
+fn epoll_does_not_probe_io_uring_and_auto_uses_it_if_available() {
     let server = example().flags(&["--io", "epoll"]).under(refusing(Errno::PERM, &IO_URING));
     let server = server.start();
     let said = server.lines();
-    let is_told = |line: &String| line.contains("io_uring");
+    let mentions_io_uring = |line: &String| line.contains("io_uring");
     assert!(said.iter().any(|line| line.contains(" workers on epoll, ")), "{said:?}");
-    assert!(!said.iter().any(is_told), "{said:?}");
+    assert!(!said.iter().any(mentions_io_uring), "{said:?}");
     server.stop();
     for io in ["auto", "uring"] {
         let server = example().flags(&["--io", io]).start();

@@ -146,7 +146,7 @@ fn redirects() {
 }
 
 #[test]
-fn redirects_of_a_host_come_first() {
+fn redirects_of_a_host_precede_others() {
     each(|server, _| {
         let ask = |host: &str, target: &str| server.exchange(&Request::get(target).host(host));
         leads(&ask("shop.example", "/"), 307, "/docs/");

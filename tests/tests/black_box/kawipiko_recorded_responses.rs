@@ -175,7 +175,7 @@ fn digests<'a>(
 }
 
 #[test]
-fn ours_answers_as_kawipiko_or_says_why_not() {
+fn responses_equal_those_of_kawipiko_or_a_known_difference() {
     let (recorded, differences) = (recorded(), Difference::all());
     assert!(recorded.keys().eq(names().iter()), "every archive was recorded");
     let mut wrong = Vec::new();
@@ -208,25 +208,25 @@ fn ours_answers_as_kawipiko_or_says_why_not() {
 /// The recorded requests are the same as those of `requests.tsv`, so that neither file can be older
 /// than the other.
 #[test]
-fn all_that_is_asked_was_recorded() {
-    let asked = table("requests.tsv");
+fn every_request_has_a_recorded_response() {
+    let requests = table("requests.tsv");
     for (name, rows) in recorded() {
         let of_source = |row: &&Vec<String>| name.starts_with(&format!("{}-", row[0]));
         let expected: BTreeSet<_> =
-            asked.iter().filter(of_source).map(|row| (&row[1], &row[2])).collect();
+            requests.iter().filter(of_source).map(|row| (&row[1], &row[2])).collect();
         let found: BTreeSet<_> = rows.iter().map(|([_, host, target], _)| (host, target)).collect();
         assert_eq!(found, expected, "{name}");
     }
 }
 
 #[test]
-fn every_difference_is_told_to_people() {
+fn every_known_difference_is_documented() {
     let document = fs::read_to_string(source_root().join("docs/coming-from-kawipiko.md"));
     let document = document.expect("a document");
     let document: Vec<&str> = document.split_whitespace().collect();
     let document = document.join(" ");
-    for Difference { reason, asked, .. } in Difference::all() {
-        assert!(document.contains(&format!("| {reason} |")), "{reason}: {asked:?}");
+    for Difference { reason, requests, .. } in Difference::all() {
+        assert!(document.contains(&format!("| {reason} |")), "{reason}: {requests:?}");
     }
 }
 
@@ -237,15 +237,15 @@ fn the_archives_have_the_digests_of_their_recipe() {
     let recipe = fs::read_to_string(made.join("README.md")).expect("a recipe");
     let is_digest = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
     let lines = recipe.lines().filter_map(|line| line.split_once("  "));
-    let told: BTreeMap<&str, &str> = lines
+    let recorded: BTreeMap<&str, &str> = lines
         .filter(|(digest, _)| is_digest(digest))
         .map(|(digest, file)| (file, digest))
         .collect();
     let files: Vec<String> = names().iter().map(|name| format!("{name}.cdb")).collect();
-    assert!(told.keys().copied().eq(files.iter().map(String::as_str)), "{:?}", told.keys());
+    assert!(recorded.keys().copied().eq(files.iter().map(String::as_str)), "{:?}", recorded.keys());
     let sums = stdout(program("sha256sum", "coreutils").args(&files).current_dir(made));
     for line in String::from_utf8(sums).expect("text").lines() {
         let (digest, file) = line.split_once("  ").expect("a line of sha256sum");
-        assert_eq!(told[file], digest, "{file}");
+        assert_eq!(recorded[file], digest, "{file}");
     }
 }

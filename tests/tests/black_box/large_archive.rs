@@ -68,7 +68,7 @@ fn downloaded_bytes(server: &Server, options: &[&str]) -> u64 {
 }
 
 #[test]
-fn an_archive_above_4_gib_can_be_looked_into() {
+fn verify_and_cat_work_on_an_archive_above_4_gib() {
     let site = site();
     let archive = site.join("../large.pinion");
     build(site.path(), &archive, &[]);

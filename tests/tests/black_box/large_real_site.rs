@@ -140,7 +140,7 @@ fn default_levels_send_no_more_than_a_peer_does() {
 }
 
 #[test]
-fn every_file_comes_back_byte_by_byte_in_every_coding() {
+fn every_file_is_served_unchanged_in_every_coding() {
     let site = Path::new(SITE);
     let files = site_files();
     let leads_out = |path: &PathBuf| !fs::canonicalize(path).expect("a file").starts_with(site);

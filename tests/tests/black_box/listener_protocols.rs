@@ -88,14 +88,14 @@ impl Served {
     /// negotiation fails.
     #[track_caller]
     fn agreed(&self, address: SocketAddr, offer: &str) -> Option<String> {
-        let told = s_client(&self.files, address, "localhost", &["-alpn", offer]);
-        let found = told.lines().find_map(|line| line.strip_prefix("ALPN protocol: "));
+        let output = s_client(&self.files, address, "localhost", &["-alpn", offer]);
+        let found = output.lines().find_map(|line| line.strip_prefix("ALPN protocol: "));
         found.map(str::to_owned)
     }
 }
 
 #[test]
-fn in_the_clear_the_first_bytes_decide_unless_there_is_but_one_protocol() {
+fn unencrypted_listeners_detect_the_protocol_by_its_first_bytes() {
     for io in Io::BOTH {
         let served = Served::start(io);
         let Listeners { both, http1, http2 } = served.listeners("http");
@@ -141,7 +141,7 @@ fn kinds(mut bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn over_tls_a_listener_offers_what_it_is_to_speak() {
+fn a_tls_listener_negotiates_its_configured_protocols() {
     for io in Io::BOTH {
         let served = Served::start(io);
         let Listeners { both, http1, http2 } = served.listeners("https");
@@ -174,17 +174,17 @@ fn over_tls_a_listener_offers_what_it_is_to_speak() {
 
 /// A client without an offer uses the only protocol, or HTTP/1 if there are two.
 #[test]
-fn a_client_of_tls_that_offers_nothing_is_served_by_what_there_is() {
+fn a_tls_client_without_alpn_gets_the_default_protocol() {
     for io in Io::BOTH {
         let served = Served::start(io);
         let Listeners { both, http1, http2 } = served.listeners("https");
         for address in [both, http1] {
-            let told = s_client(&served.files, address, "localhost", &[]);
-            assert!(told.contains("HTTP/1.1 200"), "over {io:?}: {told}");
+            let output = s_client(&served.files, address, "localhost", &[]);
+            assert!(output.contains("HTTP/1.1 200"), "over {io:?}: {output}");
         }
-        let told = s_client(&served.files, http2, "localhost", &[]);
-        assert!(told.contains("No ALPN negotiated"), "over {io:?}: {told}");
-        assert!(!told.contains("HTTP/1.1 "), "over {io:?}: {told}");
+        let output = s_client(&served.files, http2, "localhost", &[]);
+        assert!(output.contains("No ALPN negotiated"), "over {io:?}: {output}");
+        assert!(!output.contains("HTTP/1.1 "), "over {io:?}: {output}");
         served.server.stop();
     }
 }
@@ -192,7 +192,7 @@ fn a_client_of_tls_that_offers_nothing_is_served_by_what_there_is() {
 /// RFC 9110 §7.4: a request for `https` on an unencrypted connection is misdirected, unless it
 /// comes from a trusted proxy that terminates TLS for the server.
 #[test]
-fn a_trusted_proxy_may_say_https_on_a_plain_connection() {
+fn a_trusted_proxy_may_send_the_https_scheme_over_plain_http() {
     let site = Folder::with("proxy", [("index.html", "home")]);
     for io in Io::BOTH {
         for (networks, status) in [

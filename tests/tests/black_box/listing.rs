@@ -60,7 +60,7 @@ fn entries(response: &Response) -> Vec<Value> {
 }
 
 #[test]
-fn a_folder_answers_with_a_page_or_with_json() {
+fn a_folder_listing_is_html_or_json() {
     let site = site();
     Matrix::of(site.path()).explained().build(LISTING).run(|server| {
         let page = asked(server, "/files/", BROWSER);
@@ -86,7 +86,7 @@ fn a_folder_answers_with_a_page_or_with_json() {
 }
 
 #[test]
-fn without_the_flag_folders_say_nothing() {
+fn without_the_flag_folders_are_not_listed() {
     let site = site();
     Matrix::of(site.path()).explained().run(|server| {
         assert_eq!(server.get("/files/").text(), "missing file");
@@ -100,7 +100,7 @@ fn without_the_flag_folders_say_nothing() {
 
 /// A client that follows the links of a listing, and of those below it, finds every file.
 #[test]
-fn every_address_leads_to_its_file() {
+fn every_listed_url_leads_to_its_file() {
     let site = site();
     Matrix::of(site.path()).explained().build(LISTING).run(|server| {
         let (mut folders, mut files) = (vec!["/".to_owned()], Vec::new());
@@ -134,7 +134,7 @@ fn every_address_leads_to_its_file() {
 }
 
 #[test]
-fn listings_are_resources_like_any_other() {
+fn listings_support_head_conditions_ranges_and_negotiation() {
     let site = site();
     Matrix::of(site.path()).explained().build(LISTING).run(|server| {
         for accept in [BROWSER, JSON] {
@@ -167,7 +167,7 @@ fn listings_are_resources_like_any_other() {
 }
 
 #[test]
-fn curl_gets_what_it_asks_for() {
+fn curl_gets_a_page_or_json_by_accept() {
     let site = site();
     let server = Start::site(site.path()).flags(LISTING).start();
     let curl = |arguments: &[&str]| {
@@ -197,37 +197,37 @@ fn with_no_index_every_folder_is_listed() {
 }
 
 #[test]
-fn the_tools_know_listings() {
+fn the_inspecting_commands_show_listings() {
     let folder = Folder::new("listing-tools");
     let (old, new) = (folder.join("old.pinion"), folder.join("new.pinion"));
     let site = Folder::with("listing-site", [("a/x.txt", "x"), ("index.html", "home")]);
     build(site.path(), &old, LISTING);
     site.write("a/y.txt", "y");
     build(site.path(), &new, LISTING);
-    let told = |words: &[&OsStr]| run(words).stdout;
-    let listed = told(&["ls".as_ref(), "--json".as_ref(), new.as_ref()]);
+    let stdout_of = |words: &[&OsStr]| run(words).stdout;
+    let listed = stdout_of(&["ls".as_ref(), "--json".as_ref(), new.as_ref()]);
     let listed: Value = serde_json::from_str(&listed).expect("one JSON document");
     let kind = |entry: &Value, kind| entry["kind"] == kind && entry["path"] == "/a/";
     let entries = listed["entries"].as_array().expect("entries");
     for expected in ["listing", "variant"] {
         assert_eq!(entries.iter().filter(|entry| kind(entry, expected)).count(), 1);
     }
-    let found = told(&["inspect".as_ref(), "--json".as_ref(), new.as_ref()]);
+    let found = stdout_of(&["inspect".as_ref(), "--json".as_ref(), new.as_ref()]);
     let found: Value = serde_json::from_str(&found).expect("one JSON document");
     assert_eq!((&found["paths"]["listings"], &found["paths"]["variants"]), (&1.into(), &1.into()));
-    let diff = told(&["diff".as_ref(), old.as_ref(), new.as_ref()]);
+    let diff = stdout_of(&["diff".as_ref(), old.as_ref(), new.as_ref()]);
     assert!(diff.contains("~ /a/ list of what is in it  content"), "{diff}");
     assert!(diff.contains("+ /a/y.txt") && !diff.contains("clients of JSON"), "{diff}");
     let out = folder.join("out");
-    told(&["extract".as_ref(), new.as_ref(), "-o".as_ref(), out.as_ref()]);
+    stdout_of(&["extract".as_ref(), new.as_ref(), "-o".as_ref(), out.as_ref()]);
     let again = folder.join("again.pinion");
     build(&out, &again, LISTING);
-    let diff = told(&["diff".as_ref(), new.as_ref(), again.as_ref()]);
+    let diff = stdout_of(&["diff".as_ref(), new.as_ref(), again.as_ref()]);
     assert!(diff.starts_with("the same archive"), "{diff}");
 }
 
 #[test]
-fn a_browser_shows_it_with_its_style_whatever_the_policy() {
+fn a_browser_styles_listings_under_any_content_security_policy() {
     let site = site();
     let mut browser = Browser::start();
     for policy in ["", "/*\n Content-Security-Policy: default-src 'self'\n"] {

@@ -154,13 +154,13 @@ impl Served {
 }
 
 #[test]
-fn floods_do_not_have_a_site_with_scripts_killed() {
+fn floods_do_not_get_a_server_with_scripts_oom_killed() {
     for io in Io::BOTH {
         let served = Served::start(io);
         let line = served.server.wait_for_line(0, |line| line.starts_with("memory: "));
         let chosen = "smallest defaults, more than a quarter of the 128 MiB of the control group";
         assert!(line.contains(chosen), "{line}");
-        let bound_bytes = served.server.told_bound_bytes();
+        let bound_bytes = served.server.reported_bound_bytes();
         assert!(bound_bytes <= GROUP_BYTES / 8 * 3, "{bound_bytes}");
         served.flood();
         let own_bytes = served.server.own_memory_bytes();
@@ -183,7 +183,7 @@ fn the_bound_is_a_quarter_of_a_container_that_is_large_enough() {
             let line = served.server.wait_for_line(0, |line| line.starts_with("memory: "));
             let chosen = "smaller defaults, to fit into a quarter of the 256 MiB";
             assert!(line.contains(chosen), "{line}");
-            let bound_bytes = served.server.told_bound_bytes();
+            let bound_bytes = served.server.reported_bound_bytes();
             assert!(bound_bytes <= ENOUGH_BYTES / 4, "{bound_bytes} with {flags:?}");
             served.take_all_connections();
             let own_bytes = served.server.own_memory_bytes();
@@ -212,7 +212,7 @@ end)
 "#;
 
 #[test]
-fn a_vm_full_of_small_values_takes_no_more_than_is_counted_for_it() {
+fn a_vm_full_of_small_values_uses_no_more_than_its_counted_memory() {
     for kind in ["tables", "arrays", "texts"] {
         let files = Folder::with("small-values", [("site/main.lua", SMALL_VALUES)]);
         let flags =

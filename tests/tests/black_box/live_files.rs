@@ -76,7 +76,7 @@ fn files_appear_change_and_disappear_without_a_reload() {
 }
 
 #[test]
-fn a_file_that_was_there_at_the_start_is_served_as_it_is_later() {
+fn a_file_present_at_start_is_served_with_its_later_content() {
     let folder = site("live-start");
     write_at(&folder, "media/a.txt", "old", 0);
     live(&folder, |server| {
@@ -108,7 +108,7 @@ fn a_file_that_has_just_changed_has_no_validators() {
 }
 
 #[test]
-fn an_index_file_answers_for_its_folder_and_nothing_is_listed() {
+fn an_index_file_is_served_for_its_folder_and_nothing_is_listed() {
     let folder = site("live-index");
     write_at(&folder, "media/a b/index.html", "<p>index", 0);
     write_at(&folder, "media/list/x.txt", "x", 0);
@@ -178,7 +178,7 @@ fn text_is_compressed_as_it_is_sent() {
 }
 
 #[test]
-fn rules_come_before_live_files_if_they_are_forced_or_for_one_path() {
+fn forced_and_exact_rules_precede_live_files() {
     let folder = site("live-rules");
     write_at(&folder, "media/a.txt", "a", 0);
     write_at(&folder, "media/b.txt", "b", 0);
@@ -206,7 +206,7 @@ fn rules_come_before_live_files_if_they_are_forced_or_for_one_path() {
 }
 
 #[test]
-fn the_whole_site_can_be_live() {
+fn the_whole_site_can_be_a_live_folder() {
     let folder = Folder::with("live-root", [("index.html", "home"), ("404.html", "not here")]);
     folder.write("_redirects", "/old /new\n");
     folder.write("_headers", "/*\n  X-A: b\n");
@@ -232,7 +232,7 @@ fn the_whole_site_can_be_live() {
 /// Uploads of an application are outside of its site, and sites of archives and other servers have
 /// no folder.
 #[test]
-fn a_folder_anywhere_has_a_path_in_urls() {
+fn a_folder_outside_the_site_can_be_served_at_a_path() {
     let folder = Folder::with("live-elsewhere", [("site/index.html", "home")]);
     let upstream = Upstream::start(|connection| {
         while connection.request().is_some() {
@@ -273,7 +273,7 @@ fn a_folder_anywhere_has_a_path_in_urls() {
 }
 
 #[test]
-fn a_reload_changes_the_folders() {
+fn a_reload_changes_the_live_folders() {
     let folder = Folder::with("live-reload", [("site/index.html", "home")]);
     write_at(&folder, "site/a/x.txt", "a", 0);
     write_at(&folder, "site/b/x.txt", "b", 0);
@@ -305,7 +305,7 @@ fn a_reload_changes_the_folders() {
 }
 
 #[test]
-fn live_folders_that_cannot_be_are_found_by_a_check_and_at_the_start() {
+fn invalid_live_folders_are_errors_of_check_and_start() {
     let folder = Folder::with("live-check", [("site/index.html", "home"), ("site/file", "x")]);
     fs::create_dir(folder.join("outside")).expect("a folder");
     std::os::unix::fs::symlink("../outside", folder.join("site/link")).expect("a link");
@@ -379,7 +379,7 @@ fn a_dynamic_site_has_live_folders_in_its_content() {
 
 /// The response with a compressed live file is complete at its end, over each protocol.
 #[test]
-fn open_files_are_closed_behind_their_responses() {
+fn open_files_are_closed_after_their_responses() {
     let folder = site("live-descriptors");
     write_at(&folder, "media/large.bin", noise(300_000), 0);
     write_at(&folder, "media/a.svg", "<svg/>".repeat(10_000), 0);

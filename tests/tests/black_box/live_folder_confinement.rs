@@ -128,7 +128,7 @@ fn escaped(path: &str) -> String {
 }
 
 #[test]
-fn a_script_is_for_its_mount_and_not_for_the_archive() {
+fn scripts_in_a_live_folder_belong_to_their_mount() {
     let folder = site("live-scripts");
     folder.write("site/media/x.php", SECRET);
     let (root, php) = (named("root"), named("php"));
@@ -184,7 +184,7 @@ fn no_link_is_followed() {
 
 /// A thread keeps exchanging a folder and a link to a secret one while clients request a file.
 #[test]
-fn a_race_of_renames_leads_nowhere() {
+fn renames_during_a_request_never_expose_a_secret_file() {
     let folder = site("live-race");
     folder.write("site/media/dir/a.txt", "fine");
     symlink("../../secret", folder.join("site/media/link")).expect("a link");
@@ -223,7 +223,7 @@ fn exchange(one: &Path, other: &Path) {
 }
 
 #[test]
-fn no_spelling_of_a_path_leads_out() {
+fn no_spelling_of_a_path_leaves_the_folder() {
     let folder = site("live-spellings");
     folder.write("site/media/dir/b.txt", "b");
     live(&folder, |server| {
@@ -271,7 +271,7 @@ fn no_spelling_of_a_path_leads_out() {
 }
 
 #[test]
-fn pipes_sockets_and_devices_are_no_files() {
+fn pipes_sockets_and_devices_are_not_served() {
     let folder = site("live-special");
     let pipe = folder.join("site/media/pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o644), 0).expect("a pipe");
@@ -342,7 +342,7 @@ fn rules_about_access_hold_for_live_files() {
 const LARGE_BYTES: usize = 16 << 20;
 
 #[test]
-fn a_file_that_is_truncated_while_it_is_sent_never_looks_whole() {
+fn a_file_truncated_during_its_response_never_looks_complete() {
     for way in ways(|_| true) {
         let folder = site("live-truncated");
         let content = noise(LARGE_BYTES);

@@ -150,7 +150,7 @@ fn until(server: &Server, target: &str, is_match: impl Fn(&str) -> bool) {
 }
 
 #[test]
-fn parts_of_a_request_run_at_the_same_time() {
+fn gathered_functions_run_concurrently() {
     in_every_way(SCRIPT, |server| {
         assert_eq!(server.get("/gather").text(), "cba1nildeep");
         assert_eq!(server.get("/gather-error").text(), "false  of a part");
@@ -166,7 +166,7 @@ fn parts_of_a_request_run_at_the_same_time() {
 }
 
 #[test]
-fn coroutines_of_the_server_that_a_script_has_ended_answer_nobody() {
+fn coroutines_closed_by_a_script_do_not_break_later_requests() {
     in_every_way(SCRIPT, |server| {
         let both = || {
             thread::scope(|scope| {
@@ -181,7 +181,7 @@ fn coroutines_of_the_server_that_a_script_has_ended_answer_nobody() {
 }
 
 #[test]
-fn work_that_is_spawned_runs_behind_the_response() {
+fn spawned_work_runs_after_the_response() {
     in_every_way(SCRIPT, |server| {
         assert_eq!(server.get("/spawn").text(), "answered");
         until(server, "/order", |order| order == "handler behind later");
@@ -194,7 +194,7 @@ fn work_that_is_spawned_runs_behind_the_response() {
 }
 
 #[test]
-fn requests_have_their_turns_between_tasks_that_compute() {
+fn requests_are_served_between_computing_tasks() {
     let (_folder, path) = script(SCRIPT);
     let server = Start::site(&path).flags(&["--workers", "1"]).start();
     assert_eq!(server.get("/compute").text(), "");
@@ -205,7 +205,7 @@ fn requests_have_their_turns_between_tasks_that_compute() {
 }
 
 #[test]
-fn what_is_repeated_goes_on_whatever_one_run_does() {
+fn schedules_continue_after_a_failed_run() {
     in_every_way(SCRIPT, |server| {
         until(server, "/ticks", |ticks| ticks.parse::<u32>().is_ok_and(|ticks| ticks > 3));
         server.wait_for_line(0, |line| line.contains("in a schedule"));
@@ -218,7 +218,7 @@ fn what_is_repeated_goes_on_whatever_one_run_does() {
 /// A call after `return` has no line of its own in Lua, but the first line of the log still has a
 /// position.
 #[test]
-fn work_that_fails_behind_return_is_told_with_its_place() {
+fn errors_in_tail_calls_of_background_work_are_logged_with_a_line() {
     let text = "local function fails() return pinion.codec.hex_encode({}) end
         pinion.get('/spawn', function() pinion.spawn(function() return fails() end) end)
         pinion.get('/send', function() pinion.send('news', 1) end)
@@ -233,14 +233,14 @@ fn work_that_fails_behind_return_is_told_with_its_place() {
                 "/site.lua:{line}: in the function of {by} that starts at this line: bad argument"
             );
             let is_match =
-                |told: &str| told.contains(&format!("lua: {by}: ")) && told.contains(&place);
+                |logged: &str| logged.contains(&format!("lua: {by}: ")) && logged.contains(&place);
             server.wait_for_line(0, is_match);
         }
     });
 }
 
 #[test]
-fn what_is_cached_is_made_once() {
+fn a_cached_value_is_computed_once() {
     in_every_way(SCRIPT, |server| {
         thread::scope(|scope| {
             let asking: Vec<_> =
@@ -265,7 +265,7 @@ fn what_is_cached_is_made_once() {
 }
 
 #[test]
-fn passwords_are_hashed_beside_the_worker() {
+fn passwords_are_hashed_off_the_worker_thread() {
     in_every_way(SCRIPT, |server| {
         let response = server.exchange(&Request::new("POST", "/password").body(b"open sesame"));
         assert!(response.text().starts_with("$argon2id$truefalsenil"), "{}", response.text());
@@ -284,7 +284,7 @@ pinion.get("/runs", function() return runs .. " " .. most end)
 "#;
 
 #[test]
-fn workers_hear_each_other_and_one_of_them_repeats() {
+fn all_workers_get_messages_and_one_runs_the_schedule() {
     let (_folder, path) = script(WORKERS);
     let server = Start::site(&path).flags(&["--workers", "3"]).start();
     assert_eq!(server.get("/send").text(), "sent");
@@ -311,7 +311,7 @@ fn rewrite(folder: &Folder, path: &Path, text: &str) {
 }
 
 #[test]
-fn what_is_kept_outlives_a_reload_and_schedules_do_not() {
+fn kept_values_survive_a_reload_and_schedules_do_not() {
     let edition = |name: &str| {
         format!(
             "pinion.every(0.01, function() pinion.keep.{name} = (pinion.keep.{name} or 0) + 1 end)
@@ -341,7 +341,7 @@ fn what_is_kept_outlives_a_reload_and_schedules_do_not() {
 }
 
 #[test]
-fn of_many_old_scripts_the_oldest_ends_with_its_requests() {
+fn too_many_old_scripts_end_the_oldest_with_its_requests() {
     let edition = |name: u32| {
         format!(
             "pinion.get('/', function() return '{name}' end)

@@ -44,7 +44,7 @@ fn refused(server: &Server) -> usize {
 }
 
 #[test]
-fn content_that_stops_half_way_takes_bounded_memory_and_holds_up_nobody() {
+fn stalled_uploads_use_bounded_memory_and_do_not_block_others() {
     for io in Io::BOTH {
         for target in ["/body", "/form"] {
             let folder = Folder::with("content", [("site.lua", SCRIPT)]);
@@ -66,7 +66,7 @@ fn content_that_stops_half_way_takes_bounded_memory_and_holds_up_nobody() {
             let grown_bytes = server.memory_bytes("RssAnon").saturating_sub(before_bytes);
             let allowed_bytes = CONTENT_MAX_BYTES + BESIDE_MAX_BYTES;
             assert!(grown_bytes <= allowed_bytes, "{grown_bytes} bytes, {target} over {io:?}");
-            assert!(server.own_memory_bytes() <= server.told_bound_bytes());
+            assert!(server.own_memory_bytes() <= server.reported_bound_bytes());
             assert_eq!(server.exchange(&small).text(), "5");
             drop(stopped);
             let left = || server.memory_bytes("RssAnon").saturating_sub(before_bytes);
@@ -77,7 +77,7 @@ fn content_that_stops_half_way_takes_bounded_memory_and_holds_up_nobody() {
 }
 
 #[test]
-fn whoever_is_refused_for_want_of_room_hears_when_to_come_back() {
+fn uploads_refused_for_lack_of_memory_get_503_with_retry_after() {
     let folder = Folder::with("content", [("site.lua", SCRIPT)]);
     let server = serve(&folder, Io::Epoll);
     let sent = unfinished("/body");

@@ -60,7 +60,7 @@ const OVER_CASES: [(&str, u16, &str, &str); 4] = [
 ];
 
 #[test]
-fn what_goes_over_its_budget_is_told_with_its_place_and_its_stack() {
+fn exceeded_budgets_are_logged_with_line_and_stack() {
     let (_folder, path) = script(OVER);
     let server = Start::site(&path).flags(&["--lua-time", "1", "--workers", "1"]).start();
     for (target, status, why, outer) in OVER_CASES {
@@ -68,23 +68,23 @@ fn what_goes_over_its_budget_is_told_with_its_place_and_its_stack() {
         let response = server.get(target);
         assert_eq!(response.status, status, "{target}");
         assert!(!response.text().contains("site.lua"), "{target}: {}", response.text());
-        let told = server.wait_for_line(from, |line| line.contains(&format!("GET {target}: ")));
-        assert!(told.contains(why), "{told}");
+        let logged = server.wait_for_line(from, |line| line.contains(&format!("GET {target}: ")));
+        assert!(logged.contains(why), "{logged}");
         server.wait_for_line(from, |line| shows(&server, line, outer));
         server.wait_for_line(from, |line| line.contains("stack traceback:"));
     }
     let from = server.lines().len();
     assert_eq!(server.get("/spawned").text(), "begun");
-    let told = server.wait_for_line(from, |line| line.contains("pinion.spawn: "));
+    let logged = server.wait_for_line(from, |line| line.contains("pinion.spawn: "));
     let why = "site.lua:3: the background work has used up its CPU time of 1000 ms";
-    assert!(told.contains(why) && told.contains("--lua-cpu"), "{told}");
+    assert!(logged.contains(why) && logged.contains("--lua-cpu"), "{logged}");
     // Lua code of the server itself is not shown in the stack.
     assert!(!server.lines().iter().any(|line| line.contains("lua:   pinion:")));
     server.stop();
 }
 
 #[test]
-fn the_place_is_in_the_page_of_a_developer() {
+fn exceeded_budgets_show_their_line_on_the_developer_page() {
     let (_folder, path) = script(OVER);
     let flags = ["--lua-time", "1", "--workers", "1", "--dev"];
     let server = Start::site(&path).flags(&flags).start();
@@ -99,7 +99,7 @@ fn the_place_is_in_the_page_of_a_developer() {
 
 /// A script that never ends outside of requests.
 #[test]
-fn a_loop_outside_of_requests_is_told_with_its_line() {
+fn an_endless_loop_at_start_is_reported_with_its_line() {
     let (_folder, path) = script("local n = 0\n\nwhile true do n = n + 1 end");
     let why = "site.lua:3: the start of the script has used up its CPU time of 2000 ms";
     let mut refused = Start::site(&path).begin();
@@ -127,7 +127,7 @@ const AT_ONCE: usize = 100;
 /// If a request is refused before its handler could begin, the log has as much information as about
 /// a failed handler.
 #[test]
-fn a_request_that_finds_no_place_is_told_with_the_name_that_its_page_has() {
+fn a_request_refused_by_a_full_worker_is_logged_with_its_error_id() {
     let (_folder, path) = script(FULL);
     // Other protocols have one request on a connection, or take longer to open so many.
     let way = Way { protocol: Protocol::Http2Clear, io: Io::Epoll, form: Form::Folder };
@@ -150,9 +150,9 @@ fn a_request_that_finds_no_place_is_told_with_the_name_that_its_page_has() {
     assert_eq!((response.status, response.field("retry-after")), (503, Some("5")));
     let id = response.field("error-id").expect("a name");
     assert!(response.text().contains(id), "{response}");
-    let told = server.wait_for_line(0, |line| line.contains(id));
+    let logged = server.wait_for_line(0, |line| line.contains(id));
     let why = "GET /: this worker has 20000 requests and pieces of background work";
-    assert!(told.contains(why), "{told}");
+    assert!(logged.contains(why), "{logged}");
     drop(waiting);
     server.stop();
 }
@@ -180,7 +180,7 @@ pinion.get("/late", function(req, res) res:write("half"):flush() error("too late
 "#;
 
 #[test]
-fn a_site_answers_errors_in_its_own_way() {
+fn error_handlers_of_a_site_make_the_response() {
     in_every_way(OWN, |server| {
         let from = server.lines().len();
         let response = server.get("/fails");
@@ -191,8 +191,8 @@ fn a_site_answers_errors_in_its_own_way() {
         assert_eq!(said, "GET /fails|15: too bad");
         assert_eq!(id.len(), 12, "{id}");
         // The ID is the same as in the log.
-        let told = server.wait_for_line(from, |line| line.contains(id));
-        assert!(told.contains("site.lua:15: too bad"), "{told}");
+        let logged = server.wait_for_line(from, |line| line.contains(id));
+        assert!(logged.contains("site.lua:15: too bad"), "{logged}");
         let taken = server.get("/taken");
         assert_eq!(taken.status, 409);
         assert!(taken.text().starts_with("GET /taken|17: somebody has it|"));
@@ -217,7 +217,7 @@ fn a_site_answers_errors_in_its_own_way() {
 }
 
 #[test]
-fn an_error_within_the_handler_for_errors_does_not_hide_the_first_one() {
+fn an_error_in_the_error_handler_does_not_hide_the_first_one() {
     let (_folder, path) = script(OWN);
     let server = Start::site(&path).flags(&["--workers", "1", "--dev"]).start();
     let response = server.exchange(&Request::get("/twice").field("Accept", "text/plain"));
@@ -259,7 +259,7 @@ const BODY_CASES: [(&str, usize, &str, &str); 4] = [
 
 /// A client that sends too much gets the status, and the log has the exceeded limit once.
 #[test]
-fn a_body_over_its_limit_is_told_with_the_limit_and_what_sets_it() {
+fn a_body_over_its_limit_is_logged_with_the_limit_and_its_setting() {
     in_every_way(BODIES, |server| {
         for (target, bytes, line, why) in BODY_CASES {
             let content = vec![b'x'; bytes];
@@ -272,10 +272,10 @@ fn a_body_over_its_limit_is_told_with_the_limit_and_what_sets_it() {
             ] {
                 let from = server.lines().len();
                 assert_eq!(server.exchange(&request).status, 413, "{target}");
-                let told =
+                let logged =
                     server.wait_for_line(from, |line| line.contains(&format!("POST {target}: ")));
-                assert!(told.contains(why) && is_over(&told), "{target}: {told}");
-                assert!(told.contains(&format!("site.lua:{line}: ")), "{target}: {told}");
+                assert!(logged.contains(why) && is_over(&logged), "{target}: {logged}");
+                assert!(logged.contains(&format!("site.lua:{line}: ")), "{target}: {logged}");
                 let lines = server.lines();
                 assert_eq!(lines.iter().skip(from).filter(|line| is_over(line)).count(), 1);
             }
@@ -311,7 +311,7 @@ fn the_page_of_a_developer_names_the_limit_of_a_body() {
 }
 
 #[test]
-fn a_site_answers_for_what_it_does_not_have() {
+fn not_found_handlers_of_a_site_make_the_response() {
     in_every_way(OWN, |server| {
         let response = server.get("/gone");
         assert_eq!((response.status, response.text()), (404, "nothing at /gone"));

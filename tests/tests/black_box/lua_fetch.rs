@@ -173,7 +173,7 @@ fn check(server: &Server, place: &[(&str, &str)]) {
 }
 
 #[test]
-fn other_servers_are_understood() {
+fn responses_of_nginx_caddy_and_h2o_are_understood() {
     let (nginx_folder, caddy_folder) = (content("nginx"), content("caddy"));
     let h2o_folder = content("h2o");
     let _running = [nginx(&nginx_folder), caddy(&caddy_folder), h2o(&h2o_folder)];
@@ -188,7 +188,7 @@ fn other_servers_are_understood() {
 }
 
 #[test]
-fn a_server_of_python_is_understood() {
+fn responses_of_a_python_server_are_understood() {
     let folder = content("python");
     let mut python = program("python3", "python3");
     python.args(["-u", "-m", "http.server", "--bind", "127.0.0.1", "0", "--directory"]);
@@ -202,7 +202,7 @@ fn a_server_of_python_is_understood() {
 }
 
 #[test]
-fn our_own_server_is_understood() {
+fn responses_of_pinion_are_understood() {
     let folder = content("own");
     let other = Start::site(&folder.join("www")).start();
     let url = format!("http://{}", other.address());
@@ -234,7 +234,7 @@ pinion.get("/many", function(req, res)
     for n = 1, 300 do res:write(("%08d"):format(n):rep(1000)) end
 end)
 pinion.get("/slow", function() pinion.sleep(0.2) return "slow" end)
-pinion.get("/test/:what", function(req)
+pinion.get("/test/:case", function(req)
     local own = "http://127.0.0.1:" .. req.query.port
     local fetch = function(path, options) return assert(pinion.fetch(own .. path, options)) end
     local tests = {
@@ -347,18 +347,18 @@ pinion.get("/test/:what", function(req)
             end
         end,
     }
-    return tostring((tests[req.params.what]()))
+    return tostring((tests[req.params.case]()))
 end)
 pinion.get("/loop", function(req, res) return res:redirect("/loop") end)
 "#;
 
 #[test]
-fn everything_that_the_documents_promise_holds() {
+fn every_documented_property_of_fetch_holds() {
     let (_folder, path) = script(ITSELF);
     let flags = ["--workers", "1", "--fetch-private", "--lua-cpu", "20000", "--lua-time", "60"];
     let listener = Start::site(&path).flags(&flags).start();
     let port = listener.address().port().to_string();
-    for (what, expected) in [
+    for (case, expected) in [
         ("json", "a2"),
         ("body", "PUTtext/x4metexttext"),
         ("pieces", "the request is refused: the content is 1 bytes shorter than announced"),
@@ -381,8 +381,8 @@ fn everything_that_the_documents_promise_holds() {
         ),
         ("many", "1001a handler has at most 1000 res"),
     ] {
-        let got = listener.get(&format!("/test/{what}?port={port}"));
-        assert_eq!(got.text(), expected, "{what}");
+        let got = listener.get(&format!("/test/{case}?port={port}"));
+        assert_eq!(got.text(), expected, "{case}");
     }
     listener.stop();
 }

@@ -52,7 +52,7 @@ fn serving(case: impl Fn(&Server)) {
 }
 
 #[test]
-fn malformed_responses_have_reasons() {
+fn malformed_responses_are_errors_with_reasons() {
     let cases: [(&[u8], &str); 12] = [
         (b"", "the connection was closed without a response"),
         (b"HTTP/1.1 200 OK\r\nA: b", "the connection was closed within the response's head"),
@@ -113,7 +113,7 @@ fn unusual_responses_are_understood() {
 
 /// Endless responses are ended within the limits of time and memory.
 #[test]
-fn what_does_not_end_is_ended() {
+fn endless_responses_are_ended() {
     let endless = |front: &'static [u8], piece: &'static [u8]| {
         peer(move |mut stream| {
             let _gone = stream.write_all(front);
@@ -156,7 +156,7 @@ fn what_does_not_end_is_ended() {
 
 /// Requests to a silent server delay no others.
 #[test]
-fn other_requests_go_on() {
+fn silent_servers_do_not_delay_other_requests() {
     let silent = peer(|mut stream| {
         let _until_it_ends = stream.read_to_end(&mut Vec::new());
     });

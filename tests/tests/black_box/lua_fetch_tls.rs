@@ -92,7 +92,7 @@ fn only_the_right_certificate_is_trusted() {
 }
 
 #[test]
-fn a_pin_trusts_one_server_whatever_its_names_are() {
+fn a_pin_trusts_one_certificate_for_any_host_name() {
     let files = Folder::new("fetch-pin");
     let (pair, other) =
         (Pair::new(&files, "own", &["own.test"]), Pair::new(&files, "other", &["own.test"]));

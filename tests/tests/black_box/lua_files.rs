@@ -225,7 +225,7 @@ fn a_file_that_the_client_has_is_not_sent_again() {
 }
 
 #[test]
-fn a_file_is_compressed_for_who_likes_it() {
+fn a_file_is_compressed_if_the_client_accepts_it() {
     let site = Site::new();
     let text = "a line of text that comes again\n".repeat(10_000);
     site.folder.write("data/long.txt", &text);
@@ -244,7 +244,7 @@ fn a_file_is_compressed_for_who_likes_it() {
 /// A client that reads nothing while others get their responses still gets the whole file, and the
 /// server does not read ahead meanwhile.
 #[test]
-fn a_slow_reader_holds_nobody_up_and_gets_all() {
+fn a_slow_reader_gets_the_whole_file_and_does_not_block_others() {
     let site = Site::new();
     let bytes = 64 << 20;
     site.folder.write("data/huge.bin", noise(bytes));
@@ -269,7 +269,7 @@ fn a_slow_reader_holds_nobody_up_and_gets_all() {
 }
 
 #[test]
-fn without_the_flag_there_are_no_files() {
+fn without_the_flag_scripts_have_no_files() {
     let site = Site::new();
     let server = Start::site(&site.folder.join("site.lua")).start();
     let response = server.get("/why/data/small.txt");
@@ -282,7 +282,7 @@ fn without_the_flag_there_are_no_files() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_told_before_anything_starts() {
+fn a_missing_folder_ends_the_start_with_its_reason() {
     let site = Site::new();
     let script = site.folder.join("site.lua");
     let script = script.to_str().expect("text");
@@ -315,6 +315,6 @@ fn a_configuration_names_folders_for_each_site() {
     let path = site.folder.join("pinion.toml");
     let ended = run(&["check", path.to_str().expect("text")]);
     assert_eq!(ended.code, Some(2), "{}{}", ended.stdout, ended.stderr);
-    let told = format!("{}{}", ended.stdout, ended.stderr);
-    assert!(told.contains("gone does not exist; create it"), "{told}");
+    let output = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(output.contains("gone does not exist; create it"), "{output}");
 }

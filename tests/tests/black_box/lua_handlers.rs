@@ -116,7 +116,7 @@ inner.get("/secret", function() return "open" end)
 "#;
 
 #[test]
-fn a_handler_answers_alike_in_every_way() {
+fn handlers_respond_alike_over_every_protocol() {
     in_every_way(SCRIPT, |server| {
         for (target, content) in [
             ("/hello/you", "Hi, you!\n"),
@@ -215,7 +215,7 @@ fn a_handler_sees_the_request_and_makes_the_head() {
 
 /// Generated content is compressed while it is sent, and flushed parts arrive at once.
 #[test]
-fn answers_are_compressed_for_who_likes_it() {
+fn responses_are_compressed_if_the_client_accepts_it() {
     in_every_way(SCRIPT, |server| {
         let plain = server.get("/large");
         assert_eq!(plain.field("vary"), Some("Accept-Encoding"));
@@ -235,7 +235,7 @@ fn answers_are_compressed_for_who_likes_it() {
 }
 
 #[test]
-fn methods_and_paths_without_a_route_are_answered_as_those_of_files() {
+fn missing_routes_get_404_and_missing_methods_405() {
     in_every_way(SCRIPT, |server| {
         assert_eq!(server.get("/none").status, 404);
         let other = server.exchange(&Request::new("POST", "/said").body(b"x"));
@@ -269,9 +269,9 @@ fn fails(server: &Server, target: &str, status: u16, why: &str) -> String {
         !response.text().contains("site.lua") && !response.text().contains("stack"),
         "{target}"
     );
-    let told = server.wait_for_line(from, |line| line.contains(id));
-    assert!(told.contains(target) && told.contains(why), "{told}");
-    told
+    let logged = server.wait_for_line(from, |line| line.contains(id));
+    assert!(logged.contains(target) && logged.contains(why), "{logged}");
+    logged
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_handler_may_take_longer_than_the_keep_alive_timeout() {
 }
 
 #[test]
-fn what_fails_is_told_in_the_log_and_not_to_the_client() {
+fn errors_are_logged_and_hidden_from_the_client() {
     // On machines where allocating memory is slow, it also costs CPU time.
     in_every_way_with(SCRIPT, &["--lua-cpu", "1000"], |server| {
         // The stack of Lua 5.4 may become so large that the memory limit of a request is reached
@@ -323,21 +323,21 @@ fn what_fails_is_told_in_the_log_and_not_to_the_client() {
             ("/tail-status", 500, "at this line: 99 is not a status"),
             ("/tail-hex", 500, "to 'pinion.codec.hex_encode' (string expected, got table)"),
         ] {
-            let told = fails(server, target, status, why);
+            let logged = fails(server, target, status, why);
             let is_at = SCRIPT.lines().position(|line| line.contains(&format!("{target:?}")));
             let at = format!("site.lua:{}:", is_at.expect("a handler") + 1);
-            assert!(told.contains(&at), "{told}");
+            assert!(logged.contains(&at), "{logged}");
             assert_eq!(server.get("/hello/you").text(), "Hi, you!\n", "after {target}");
         }
         assert_eq!(server.get("/after").text(), "first");
         fails(server, "/after-that", 500, "the response is complete");
-        let told = fails(server, "/tail-write", 500, "at this line: the response is complete");
-        assert!(told.contains("site.lua:"), "{told}");
+        let logged = fails(server, "/tail-write", 500, "at this line: the response is complete");
+        assert!(logged.contains("site.lua:"), "{logged}");
     });
 }
 
 #[test]
-fn a_response_that_fails_in_the_middle_never_looks_complete() {
+fn a_response_that_fails_midway_never_looks_complete() {
     in_every_way(SCRIPT, |server| {
         let cut = server.client().try_exchange(&Request::get("/late-error"));
         assert!(cut.is_err(), "{cut:?}");
@@ -348,7 +348,7 @@ fn a_response_that_fails_in_the_middle_never_looks_complete() {
 /// While one request uses all the CPU time of its budget, others wait a little and get their
 /// responses.
 #[test]
-fn requests_beside_an_endless_one_are_answered() {
+fn an_endless_request_does_not_block_others() {
     let (_folder, path) = script(SCRIPT);
     for io in Io::BOTH {
         let server = Start::site(&path).flags(&["--io", io.as_str(), "--workers", "1"]).start();
@@ -368,7 +368,7 @@ fn requests_beside_an_endless_one_are_answered() {
 
 /// Waiting requests delay no others, and a request whose client has disconnected is dropped.
 #[test]
-fn many_wait_at_once_and_those_whose_clients_leave_are_forgotten() {
+fn many_requests_wait_at_once_and_abandoned_ones_are_dropped() {
     let text = r#"
         local waiting = 0
         pinion.get("/wait", function()
@@ -395,7 +395,7 @@ fn many_wait_at_once_and_those_whose_clients_leave_are_forgotten() {
 }
 
 #[test]
-fn a_script_that_cannot_start_says_where_and_ends() {
+fn a_script_that_cannot_start_ends_with_its_line() {
     for (text, line, why) in [
         ("pinion.get('/', function(req, res)\n", ":2:", "'end' expected"),
         ("local a = 1\nlocal b = nil + a\n", ":2:", "attempt to perform arithmetic"),
@@ -437,7 +437,7 @@ fn rewrite(folder: &Folder, path: &Path, text: &str) {
 }
 
 #[test]
-fn a_changed_script_is_taken_up_and_no_request_fails() {
+fn a_changed_script_is_reloaded_without_failed_requests() {
     let (folder, path) = script(&answering("0"));
     let server = Start::site(&path).flags(&["--workers", "2"]).start();
     let is_over = AtomicBool::new(false);
@@ -482,7 +482,7 @@ fn a_changed_script_is_taken_up_and_no_request_fails() {
 }
 
 #[test]
-fn a_watched_script_is_taken_up_when_it_changes() {
+fn a_watched_script_is_reloaded_when_it_changes() {
     let (folder, path) = script(&answering("old"));
     let server = Start::site(&path).flags(&["--watch"]).start();
     assert_eq!(server.get("/").text(), "old");

@@ -73,7 +73,7 @@ const LIMITS: [&[&str]; 2] = [
 ];
 
 #[test]
-fn a_victim_is_served_beside_content_that_keeps_c_functions_busy() {
+fn large_input_to_c_functions_does_not_block_other_requests() {
     let folder = Folder::with("large-input", [("main.lua", SCRIPT), ("index.html", "home")]);
     let attacks = attacks();
     for io in Io::BOTH {

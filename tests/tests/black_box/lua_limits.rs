@@ -161,7 +161,7 @@ fn is_within_bounds(server: &Server, target: &str) {
 }
 
 #[test]
-fn whoever_wants_too_much_fails_alone() {
+fn a_request_over_a_limit_fails_alone() {
     for io in Io::BOTH {
         let (_folder, script, data) = site();
         let server = served(&script, &data, io);
@@ -186,7 +186,7 @@ fn whoever_wants_too_much_fails_alone() {
 }
 
 #[test]
-fn what_is_cached_gives_way_to_requests() {
+fn cached_values_are_dropped_for_requests() {
     let (_folder, script, data) = site();
     let server = served(&script, &data, Io::Epoll);
     let mut made = 0;
@@ -202,7 +202,7 @@ fn what_is_cached_gives_way_to_requests() {
 }
 
 #[test]
-fn however_many_passwords_are_hashed_the_threads_for_it_are_few() {
+fn many_password_hashes_use_a_few_threads() {
     let (_folder, script, data) = site();
     let server = served(&script, &data, Io::Epoll);
     assert_eq!(server.get("/passwords").status, 500);
@@ -247,7 +247,7 @@ fn with_large_responses() -> (Folder, String) {
 /// `--lua-time` limits the time of the handler. The time in which it waits for its client does not
 /// count, over any protocol.
 #[test]
-fn a_response_comes_whole_to_a_client_that_takes_longer_than_a_request_may() {
+fn a_slow_client_gets_a_response_beyond_the_request_time_limit() {
     let (folder, expected) = with_large_responses();
     let mut responses = Vec::new();
     let mut servers = Vec::new();
@@ -282,7 +282,7 @@ fn a_response_comes_whole_to_a_client_that_takes_longer_than_a_request_may() {
 }
 
 #[test]
-fn a_script_that_sets_up_too_much_does_not_start() {
+fn a_script_with_too_many_registrations_does_not_start() {
     for (line, said) in [
         ("pinion.every(60, function() end)", "256 schedules"),
         ("pinion.cron('* * * * *', function() end)", "256 schedules"),

@@ -143,7 +143,7 @@ const GUARDED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_the_main_script_puts_around_handlers_runs_around_pages() {
+fn middleware_of_the_main_script_runs_around_pages() {
     let site = Folder::with("guarded", GUARDED.iter().copied());
     Matrix::of(site.path()).serve(&["--workers", "1"]).run(|server| {
         let get = |target: &str, who: &str| {
@@ -173,7 +173,7 @@ fn what_the_main_script_puts_around_handlers_runs_around_pages() {
 
 /// Pages that are sent as a whole, and those that are sent while they are generated.
 #[test]
-fn pages_are_compressed_for_who_likes_it() {
+fn pages_are_compressed_if_the_client_accepts_it() {
     in_every_way(|server| {
         for (target, coding) in [("/long", "gzip"), ("/long", "br"), ("/large", "gzip")] {
             let asked = Request::get(target).field("Accept-Encoding", coding);
@@ -199,7 +199,7 @@ fn in_every_way(case: impl Fn(&Server)) {
 }
 
 #[test]
-fn pages_answer_alike_in_every_way() {
+fn pages_respond_alike_over_every_protocol() {
     in_every_way(|server| {
         for (target, media, content) in [
             ("/?q=%3Cb%3E", "html", "<title>Start</title><body><p>&lt;b&gt;</body>"),
@@ -231,7 +231,7 @@ fn pages_answer_alike_in_every_way() {
 }
 
 #[test]
-fn every_form_of_the_language_shows_the_same_in_every_way() {
+fn every_template_construct_renders_alike_over_every_protocol() {
     in_every_way(|server| {
         let asked = |method| {
             let request = Request::new(method, "/forms").field("Cookie", "who=you");
@@ -261,7 +261,7 @@ fn the_source_of_a_page_is_never_sent() {
 }
 
 #[test]
-fn what_fails_in_a_page_is_told_by_its_line() {
+fn errors_in_a_page_are_logged_with_their_line() {
     in_every_way(|server| {
         let response = server.get("/error");
         assert_eq!(response.status, 500);
@@ -274,7 +274,7 @@ fn what_fails_in_a_page_is_told_by_its_line() {
 }
 
 #[test]
-fn links_carry_what_only_servers_with_the_key_can_read() {
+fn links_carry_values_encrypted_with_the_master_key() {
     let site = site();
     let open = Start::site(site.path()).flags(&["--workers", "1"]).start();
     assert!(open.get("/link").text().starts_with("<a href=\"/link?id=7\">"));
@@ -395,7 +395,7 @@ fn the_environment_names_a_site_and_has_it_watched() {
 }
 
 #[test]
-fn a_mistake_in_a_page_ends_the_start_and_no_reload() {
+fn a_page_error_ends_a_start_but_not_a_running_server() {
     let site = site();
     let server = Start::site(site.path()).start();
     let wrong = "<p>\n<?lu local = 1 ?>";

@@ -66,7 +66,7 @@ fn files_do_not_wait_for_passwords() {
 }
 
 #[test]
-fn passwords_of_clients_that_have_left_are_not_hashed() {
+fn passwords_of_disconnected_clients_are_not_hashed() {
     let folder = Folder::with("passwords", [("site.lua", SCRIPT)]);
     let server = serve(&folder);
     let clients = enter(&server);

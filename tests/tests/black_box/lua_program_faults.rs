@@ -112,7 +112,7 @@ fn ask(client: &mut TcpStream, target: &str) {
 
 /// A client of HTTP/1 ends its input in one of several ways before its handler runs a program.
 #[test]
-fn a_program_does_not_run_for_a_client_that_has_left_before() {
+fn a_program_is_not_started_for_a_disconnected_client() {
     for io in Io::BOTH {
         let (_folder, server) = served(&["--io", io.as_str(), "--lua-time", "600"]);
         let sleep = unique(1);
@@ -149,7 +149,7 @@ fn a_program_does_not_run_for_a_client_that_has_left_before() {
 
 /// A client of HTTP/2 that is killed closes its connection without resetting a stream.
 #[test]
-fn a_program_ends_with_a_client_that_is_killed() {
+fn a_program_ends_when_its_client_is_killed() {
     for io in Io::BOTH {
         let (_folder, server) = served(&["--io", io.as_str(), "--lua-time", "600"]);
         for (number, version) in (2..).zip(["--http1.1", "--http2-prior-knowledge"]) {
@@ -171,7 +171,7 @@ fn a_program_ends_with_a_client_that_is_killed() {
 /// Clients of every protocol disconnect while a program is silent, and while it waits for them to
 /// read its output.
 #[test]
-fn a_program_ends_with_a_connection_that_is_closed() {
+fn a_program_ends_when_its_connection_is_closed() {
     in_every_way_with(ROUTES, &[&SHELL[..], &["--lua-time", "600"]].concat(), |server| {
         let text = unique(6);
         for code in [format!("sleep {text}"), format!("yes {text}")] {
@@ -210,7 +210,7 @@ fn programs_that_stop_slowly_count_as_running() {
 /// The process that starts programs is killed: running programs end with a reason and leave no
 /// process, the log reports it once, and everything else continues.
 #[test]
-fn a_killed_spawner_leaves_nothing_and_is_logged_once() {
+fn a_killed_spawner_leaves_no_processes_and_is_logged_once() {
     for io in Io::BOTH {
         let (_folder, server) = served(&["--io", io.as_str(), "--workers", "2"]);
         let sleep = unique(5);
@@ -244,15 +244,15 @@ fn a_killed_spawner_leaves_nothing_and_is_logged_once() {
             assert_eq!(server.get("/hello").text(), "hello");
         }
         let lines = server.last_words();
-        let told = lines.iter().filter(|line| line.contains("starts programs")).count();
-        assert_eq!(told, 1, "{lines:?}");
+        let logged_count = lines.iter().filter(|line| line.contains("starts programs")).count();
+        assert_eq!(logged_count, 1, "{lines:?}");
     }
 }
 
 /// The process that starts programs hangs: no worker waits for it, not even during a reload, and
 /// running programs continue. When it continues, programs can be started again.
 #[test]
-fn a_spawner_that_hangs_holds_up_nothing_else() {
+fn a_hanging_spawner_does_not_block_other_requests() {
     let site = r#"
     local long = ("x"):rep(16000)
     pinion.get("/yes", function(req, res)
@@ -328,7 +328,7 @@ fn a_spawner_that_hangs_holds_up_nothing_else() {
 
 /// Each version of a site adds its own programs, and removes those of the previous version.
 #[test]
-fn a_reload_does_not_need_programs_of_earlier_versions() {
+fn a_reload_removes_the_programs_of_the_previous_version() {
     let handler = r#"pinion.get("/", function()
         local program = assert(pinion.process.run("it"))
         return program:output() end)"#;

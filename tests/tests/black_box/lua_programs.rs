@@ -112,7 +112,7 @@ fn input_and_output_flow_at_the_same_time() {
 
 /// A program that leaves its input unread, or closes it, loses none of its output.
 #[test]
-fn input_that_is_not_read_costs_no_output() {
+fn unread_input_loses_no_output() {
     let text = r#"pinion.get("/:bytes", function(req)
         local input = ("x"):rep(tonumber(req.params.bytes))
         local code = "head -c 5; exec 0<&-; seq 1 20000"
@@ -157,7 +157,7 @@ fn a_program_waits_for_its_reader() {
 }
 
 #[test]
-fn a_program_that_takes_too_long_is_stopped() {
+fn a_program_that_times_out_is_stopped() {
     let (_folder, server) = served(SHELL, &[]);
     let sleep = unique_sleep(1);
     let target = format!("{}&timeout=0.3", shell(&format!("echo begun; sleep {sleep}")));
@@ -171,7 +171,7 @@ fn a_program_that_takes_too_long_is_stopped() {
 /// Processes that a program has started end with it: those in the background, and those in a
 /// session of their own.
 #[test]
-fn nothing_is_left_of_a_program() {
+fn all_processes_of_a_program_end_with_it() {
     let (_folder, server) = served(SHELL, &[]);
     let sleep = unique_sleep(2);
     for code in [
@@ -205,7 +205,7 @@ fn a_program_ends_with_the_request_of_its_client() {
 }
 
 #[test]
-fn what_is_not_declared_is_not_run() {
+fn undeclared_programs_are_not_run() {
     let text = r#"
     pinion.get("/", function() return pinion.process.run("rm", { "-rf", "/" }) end)
     pinion.get("/option", function() pinion.process.run("sh", {}, { user = "root" }) end)
@@ -301,7 +301,7 @@ fn a_reload_changes_programs() {
 /// When the process that starts programs is killed, its programs end, calls that need it fail with
 /// a reason, and everything else continues.
 #[test]
-fn without_the_spawner_the_rest_goes_on() {
+fn without_the_spawner_other_requests_are_served() {
     let (_folder, server) = served(SHELL, &["--workers", "1"]);
     assert_eq!(server.get(&shell("echo a")).text(), "a\n|0");
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", server.id()));

@@ -115,7 +115,7 @@ fn ranges_of_a_sent_file_are_those_of_a_published_one() {
 }
 
 #[test]
-fn preconditions_and_if_range_mean_what_they_do_for_a_published_file() {
+fn preconditions_and_if_range_work_as_for_a_published_file() {
     for io in Io::BOTH {
         servers(io, |published, sent| {
             let date = "Sun, 09 Sep 2001 01:46:40 GMT";

@@ -42,7 +42,7 @@ fn until(server: &Server, target: &str, is_match: impl Fn(&str) -> bool) {
 /// The next script starts with the values that an earlier one has kept, so it is also checked with
 /// them.
 #[test]
-fn a_script_that_fails_on_what_is_kept_changes_nothing() {
+fn a_script_that_fails_on_kept_values_is_not_loaded() {
     let (folder, path) = script(
         "pinion.keep.count = 'many'
         pinion.get('/', function() return 'old' end)",
@@ -71,7 +71,7 @@ fn a_script_that_fails_on_what_is_kept_changes_nothing() {
 
 /// Changes of kept values during the check of a script are discarded.
 #[test]
-fn a_proof_leaves_what_is_kept_as_it_is() {
+fn the_check_of_a_script_does_not_change_kept_values() {
     let text = "pinion.keep.starts = (pinion.keep.starts or 0) + 1
         local starts = pinion.keep.starts
         pinion.get('/', function() return tostring(starts) end)";
@@ -85,7 +85,7 @@ fn a_proof_leaves_what_is_kept_as_it_is() {
 
 /// Workers keep values of their own, so a script can start in one worker and fail in another.
 #[test]
-fn a_worker_in_which_a_script_does_not_start_answers_by_the_earlier_one() {
+fn a_worker_that_cannot_start_a_script_keeps_the_earlier_one() {
     let (folder, path) = script(
         "pinion.keep.count = ('9'):rep(100)
         pinion.every(0.01, function()
@@ -107,8 +107,8 @@ fn a_worker_in_which_a_script_does_not_start_answers_by_the_earlier_one() {
     rewrite(&folder, &path, next);
     let from = server.lines().len();
     server.signal(Signal::HUP);
-    let told = server.wait_for_line(from, |line| line.contains("cannot reload"));
-    assert!(told.contains("site.lua in one worker, keeping the previous version"), "{told}");
+    let logged = server.wait_for_line(from, |line| line.contains("cannot reload"));
+    assert!(logged.contains("site.lua in one worker, keeping the previous version"), "{logged}");
     server.wait_for_line(from, |line| line.contains("site.lua:2:"));
     let responses: Vec<_> = (0..100).map(|_| server.get("/").text().to_owned()).collect();
     assert!(responses.iter().all(|text| text == "old" || text == "new"), "{responses:?}");
@@ -133,21 +133,21 @@ fn workers_start_a_new_script_one_after_the_other() {
         pinion.log('start ends')";
     rewrite(&folder, &path, next);
     server.signal(Signal::HUP);
-    let told = || -> Vec<bool> {
+    let starts = || -> Vec<bool> {
         let lines = server.lines();
         let is_start = |line: &&String| line.contains("lua: start ");
         lines.iter().filter(is_start).map(|line| line.ends_with("begins")).collect()
     };
     // The check, and each worker.
-    wait_for("five starts", || (told().len() == 10).then_some(()));
-    assert_eq!(told(), [true, false].repeat(5));
+    wait_for("five starts", || (starts().len() == 10).then_some(()));
+    assert_eq!(starts(), [true, false].repeat(5));
     server.stop();
 }
 
 /// While a script is checked, the workers continue with the earlier one; no request fails at the
 /// change either.
 #[test]
-fn a_worker_answers_while_a_new_script_is_proven() {
+fn requests_are_served_while_a_new_script_is_checked() {
     let answering = |name: &str| {
         format!(
             "pinion.get('/', function()
@@ -185,7 +185,7 @@ fn a_worker_answers_while_a_new_script_is_proven() {
 
 /// A reload of all sites of a server is one reload for each site.
 #[test]
-fn the_earlier_scripts_of_one_site_are_not_those_of_another() {
+fn each_site_keeps_its_own_earlier_scripts() {
     let text = "pinion.get('/slow', function()
             pinion.keep.began = true
             while not pinion.keep.go do pinion.sleep(0.01) end
@@ -226,19 +226,19 @@ fn the_earlier_scripts_of_one_site_are_not_those_of_another() {
 /// When an archive replaces another one, the code and the content are switched at once: a client
 /// that has seen something new sees nothing old any more.
 #[test]
-fn an_archive_brings_its_handlers_pages_and_files_together() {
-    brings_all_together(&[], |server| server.signal(Signal::HUP));
+fn a_new_archive_switches_handlers_pages_and_files_together() {
+    switches_all_together(&[], |server| server.signal(Signal::HUP));
 }
 
 /// The same holds if the server detects the new archive by watching.
 #[test]
-fn a_watched_archive_brings_its_handlers_pages_and_files_together() {
-    brings_all_together(&["--watch"], |_| {});
+fn a_watched_archive_switches_handlers_pages_and_files_together() {
+    switches_all_together(&["--watch"], |_| {});
 }
 
-/// Tests a server with these flags, where `tell` lets it load a new archive, while a client sends
-/// requests without pause.
-fn brings_all_together(flags: &[&str], tell: impl Fn(&Server)) {
+/// Tests a server with these flags, where `start_reload` lets it load a new archive, while a client
+/// sends requests without pause.
+fn switches_all_together(flags: &[&str], start_reload: impl Fn(&Server)) {
     let folder = Folder::with("lua-reload", [("site/public_html/index.html", "home")]);
     let archive = folder.join("site.pin");
     let make = |version: u32| {
@@ -270,7 +270,7 @@ fn brings_all_together(flags: &[&str], tell: impl Fn(&Server)) {
         for version in 1..=5 {
             let from = server.lines().len();
             make(version);
-            tell(&server);
+            start_reload(&server);
             server.wait_for_line(from, |line| line.starts_with("reloaded"));
             until(&server, "/handler", |text| text == version.to_string());
         }
@@ -282,7 +282,7 @@ fn brings_all_together(flags: &[&str], tell: impl Fn(&Server)) {
 
 /// The log reports work that is not continued.
 #[test]
-fn work_that_ends_with_an_earlier_script_is_told() {
+fn work_lost_with_an_earlier_script_is_logged() {
     let edition = |name: u32| {
         format!(
             "pinion.get('/', function() return '{name}' end)
@@ -296,8 +296,8 @@ fn work_that_ends_with_an_earlier_script_is_told() {
     let server = Start::site(&path).flags(&["--workers", "1"]).grace(1).start();
     assert_eq!(server.get("/work").text(), "begun");
     for name in 1..=5 {
-        let told = |line: &String| line.contains("reloaded more than 4 times");
-        assert!(!server.lines().iter().any(told), "after {} reloads", name - 1);
+        let logged = |line: &String| line.contains("reloaded more than 4 times");
+        assert!(!server.lines().iter().any(logged), "after {} reloads", name - 1);
         rewrite(&folder, &path, &edition(name));
         server.signal(Signal::HUP);
         until(&server, "/", |text| text == name.to_string());
@@ -305,8 +305,8 @@ fn work_that_ends_with_an_earlier_script_is_told() {
             assert_eq!(server.get("/work").text(), "begun");
         }
     }
-    let told = server.wait_for_line(0, |line| line.contains("reloaded more than 4 times"));
-    assert!(told.contains("site.lua") && told.contains("pieces lost: 3"), "{told}");
+    let logged = server.wait_for_line(0, |line| line.contains("reloaded more than 4 times"));
+    assert!(logged.contains("site.lua") && logged.contains("pieces lost: 3"), "{logged}");
     server.stop();
 }
 
@@ -344,7 +344,7 @@ fn a_site_has_one_key_for_each_name_as_long_as_the_server_runs() {
 
 /// Two sites can have the same script and share nothing.
 #[test]
-fn sites_of_the_same_script_keep_and_hear_nothing_of_each_other() {
+fn sites_with_the_same_script_share_no_values_and_messages() {
     let text = "local heard = 'nothing'
         pinion.on('news', function(text) heard = text end)
         pinion.get('/', function() return tostring(pinion.keep.word) .. ' ' .. heard end)

@@ -154,7 +154,7 @@ fn groups_within_groups_have_the_middleware_of_all() {
 }
 
 #[test]
-fn a_handler_knows_the_connection() {
+fn a_handler_sees_version_scheme_host_and_address() {
     in_every_way(SCRIPT, |server| {
         let (version, scheme) = match server.protocol() {
             Protocol::Http1 => ("HTTP/1.1", "http"),
@@ -215,7 +215,7 @@ fn a_handler_writes_no_faster_than_its_client_reads() {
 
 /// The next piece is requested when the one before it has been sent.
 #[test]
-fn what_is_streamed_goes_out_piece_by_piece() {
+fn streamed_content_is_sent_piece_by_piece() {
     in_every_way(SCRIPT, |server| {
         let mut client = server.client();
         let mut underway = client.begin(&Request::get("/stream"));
@@ -231,7 +231,7 @@ fn what_is_streamed_goes_out_piece_by_piece() {
 
 /// Errors of a handler are logged with its line, not with one of the server.
 #[test]
-fn what_a_handler_cannot_do_any_more_is_told_with_its_line() {
+fn misuse_in_a_handler_is_logged_with_its_line() {
     in_every_way(SCRIPT, |server| {
         assert_eq!(server.get("/first").text(), "first");
         for (target, why) in [
@@ -250,27 +250,35 @@ fn what_a_handler_cannot_do_any_more_is_told_with_its_line() {
             let is_handler = |line: &str| line.contains(&format!("\"{target}\""));
             // The error is in the next line.
             let line = SCRIPT.lines().position(is_handler).expect("a handler") + 2;
-            let told = server.wait_for_line(from, |line| line.contains(&format!("GET {target}:")));
-            assert!(told.contains(&format!("site.lua:{line}: ")) && told.contains(why), "{told}");
+            let logged =
+                server.wait_for_line(from, |line| line.contains(&format!("GET {target}:")));
+            assert!(
+                logged.contains(&format!("site.lua:{line}: ")) && logged.contains(why),
+                "{logged}"
+            );
         }
     });
 }
 
 /// A schedule runs in one worker, or in each of them.
 #[test]
-fn each_worker_repeats_what_is_for_each_of_them() {
+fn a_schedule_runs_in_one_worker_or_in_each() {
     let (_folder, path) = script(
         "local id = pinion.codec.hex_encode(pinion.crypto.random(8))
         pinion.every(0.01, function() pinion.log('one ' .. id) end)
         pinion.every(0.01, function() pinion.log('each ' .. id) end, { each_worker = true })",
     );
     let server = Start::site(&path).flags(&["--workers", "3"]).start();
-    let who = |what: &str| -> BTreeSet<String> {
+    let workers_of = |label: &str| -> BTreeSet<String> {
         let lines = server.lines();
-        lines.iter().filter_map(|line| line.split_once(what)).map(|(_, id)| id.to_owned()).collect()
+        lines
+            .iter()
+            .filter_map(|line| line.split_once(label))
+            .map(|(_, id)| id.to_owned())
+            .collect()
     };
     let seen = wait_for("runs in three workers", || {
-        let (each, one) = (who("lua: each ").len(), who("lua: one ").len());
+        let (each, one) = (workers_of("lua: each ").len(), workers_of("lua: one ").len());
         (each == 3 && one > 0).then_some((each, one))
     });
     assert_eq!(seen, (3, 1));

@@ -93,7 +93,7 @@ fn an_error_is_not_shown_without_dev() {
 }
 
 #[test]
-fn the_error_of_a_page_is_shown_in_place_of_the_page_of_the_site() {
+fn with_dev_a_page_error_replaces_the_error_page_of_the_site() {
     let files = [
         ("a.dyn.html", "<p>\n<?lua error('<b>of a page</b>') ?>"),
         ("_500.html", "<h1>our own page"),
@@ -113,7 +113,7 @@ fn the_error_of_a_page_is_shown_in_place_of_the_page_of_the_site() {
 }
 
 #[test]
-fn each_limit_can_be_another_one() {
+fn each_limit_can_be_configured() {
     let limited = |flags: &[&str], target: &str| {
         let (_folder, server) = served(flags);
         let status = server.get(target).status;
@@ -132,7 +132,7 @@ fn each_limit_can_be_another_one() {
 }
 
 #[test]
-fn what_a_vm_keeps_has_a_limit() {
+fn the_memory_of_a_vm_is_limited() {
     let (_folder, server) = served(&["--lua-memory", "8", "--lua-vm-memory", "8"]);
     let statuses: Vec<u16> = (0..10).map(|_| server.get("/keep").status).collect();
     assert_eq!(statuses.first(), Some(&200));
@@ -144,7 +144,7 @@ fn what_a_vm_keeps_has_a_limit() {
 }
 
 #[test]
-fn limits_that_cannot_be_meant_end_the_start() {
+fn impossible_limits_end_the_start() {
     let (_folder, path) = script(SCRIPT);
     for (flags, said) in [
         (&["--lua-memory", "500"][..], "--lua-vm-memory 256"),
@@ -159,7 +159,7 @@ fn limits_that_cannot_be_meant_end_the_start() {
 }
 
 #[test]
-fn a_limit_of_a_file_is_taken_up_by_a_reload() {
+fn a_reload_applies_a_changed_limit_of_the_file() {
     let (folder, _) = script(SCRIPT);
     let configuration = |memory: u32| {
         format!(
@@ -252,7 +252,7 @@ fn a_script_runs_to_its_end() {
 }
 
 #[test]
-fn how_a_script_ends_is_its_exit_code() {
+fn the_end_of_a_script_determines_the_exit_code() {
     for (text, code, said) in [
         ("print('well')", 0, ""),
         ("\n\nerror('too bad')", 1, "site.lua:3: too bad"),

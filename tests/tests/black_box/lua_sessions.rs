@@ -148,7 +148,7 @@ fn a_visitor_logs_in_and_out_on_all_workers() {
 }
 
 #[test]
-fn a_cookie_that_was_changed_looks_nothing_up() {
+fn a_forged_cookie_causes_no_lookup() {
     for io in Io::BOTH {
         let site = Site::start(io, &[]);
         let ann = cookie(&site.server.get("/set/user/ann"));
@@ -205,7 +205,7 @@ fn a_session_ends_with_its_time_in_the_store() {
 }
 
 #[test]
-fn requests_at_once_lose_nothing_of_each_other() {
+fn concurrent_session_writes_are_not_lost() {
     for io in Io::BOTH {
         let site = Site::start(io, &[]);
         let ann = cookie(&site.server.get("/set/user/ann"));

@@ -43,7 +43,7 @@ fn at_once(threads: usize, run: impl Fn(usize) + Sync) {
 }
 
 #[test]
-fn of_several_that_create_a_file_at_once_one_succeeds() {
+fn one_of_several_concurrent_file_creations_succeeds() {
     for io in Io::BOTH {
         let (folder, winners) = (files(), AtomicUsize::new(0));
         let server = serve(&folder, io);

@@ -64,7 +64,7 @@ fn paths(line: &str) -> Vec<&str> {
 }
 
 /// Returns the lines of the log about a request of a script, after waiting for all marks.
-fn told(server: &Server, target: &str, marks: &[&str]) -> Vec<String> {
+fn logged_lines(server: &Server, target: &str, marks: &[&str]) -> Vec<String> {
     let from = server.lines().len();
     server.get(target);
     for mark in marks {
@@ -128,7 +128,7 @@ fn the_paths_of_messages_and_stacks_are_files_of_the_site() {
             ("/part", &*part),
             ("/formatted", "#[['x':d]]: the format `d` needs a number, the value is a string"),
         ] {
-            let lines = told(&server, target, &[mark]);
+            let lines = logged_lines(&server, target, &[mark]);
             are_of_site(&lines, &path);
         }
         are_of_site(&server.lines(), &path);
@@ -138,7 +138,7 @@ fn the_paths_of_messages_and_stacks_are_files_of_the_site() {
 
 /// Errors of a start, a check, a build and a reload have the same paths.
 #[test]
-fn what_is_wrong_before_a_request_has_the_same_paths() {
+fn errors_at_start_check_build_and_reload_have_the_same_paths() {
     for (file, text, line) in [
         ("main.lua", "local x\nif x\n", 3),
         ("main.lua", "local x\nx.y = 1\n", 2),

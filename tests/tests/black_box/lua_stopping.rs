@@ -73,7 +73,7 @@ impl Site {
 }
 
 #[test]
-fn what_was_spawned_is_done_before_the_server_ends() {
+fn spawned_work_is_completed_before_the_server_ends() {
     for io in Io::BOTH {
         let site = Site::new(SCRIPT);
         let mut server = site.start(io, 3600);
@@ -87,7 +87,7 @@ fn what_was_spawned_is_done_before_the_server_ends() {
 }
 
 #[test]
-fn a_server_that_stops_repeats_nothing_and_still_hears_messages() {
+fn a_stopping_server_runs_no_schedules_and_still_gets_messages() {
     for io in Io::BOTH {
         let site = Site::new(SCRIPT);
         let mut server = site.start(io, 3600);
@@ -104,7 +104,7 @@ fn a_server_that_stops_repeats_nothing_and_still_hears_messages() {
 }
 
 #[test]
-fn work_without_an_end_is_cut_off_with_the_grace() {
+fn endless_work_ends_with_the_grace_period() {
     for io in Io::BOTH {
         let site = Site::new(SCRIPT);
         let mut server = site.start(io, 1);
@@ -144,7 +144,7 @@ fn terminated(script: &str, grace_seconds: &str) -> (Option<i32>, String, String
 }
 
 #[test]
-fn a_script_at_the_command_line_comes_to_its_end() {
+fn a_script_at_the_command_line_runs_to_its_end() {
     let script = "pinion.every(0.01, function() end)
         pinion.spawn(function()
             print('up')

@@ -136,7 +136,7 @@ fn commands_of_all_workers_are_executed_one_after_the_other() {
 }
 
 #[test]
-fn commands_that_take_long_are_waited_for() {
+fn long_commands_are_awaited() {
     for io in Io::BOTH {
         let site = Site::start(io);
         assert_eq!(site.get("/fill"), "20000");

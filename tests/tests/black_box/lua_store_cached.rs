@@ -116,7 +116,7 @@ impl Site {
 }
 
 #[test]
-fn a_value_is_made_again_when_what_it_has_read_changes() {
+fn a_cached_value_is_recomputed_when_the_keys_it_read_change() {
     for io in Io::BOTH {
         let site = Site::start(io, &[("main.lua", SCRIPT)]);
         site.redis(&["RPUSH", "list", "a", "b"]);
@@ -148,7 +148,7 @@ fn a_value_is_made_again_when_what_it_has_read_changes() {
 }
 
 #[test]
-fn what_may_change_unseen_is_made_each_time() {
+fn values_with_untracked_reads_are_never_cached() {
     let site = Site::start(Io::BOTH[0], &[("main.lua", SCRIPT)]);
     let mut fill = vec!["HSET".to_owned(), "large".to_owned()];
     fill.extend((0..20_000).map(|number| number.to_string()));
@@ -160,12 +160,12 @@ fn what_may_change_unseen_is_made_each_time() {
         assert_eq!(site.server.get("/fails").status, 500);
     }
     let lines = site.server.last_words();
-    let told = lines.iter().filter(|line| line.contains(": it fails (id ")).count();
-    assert_eq!(told, 2, "{}", lines.join("\n"));
+    let logged_count = lines.iter().filter(|line| line.contains(": it fails (id ")).count();
+    assert_eq!(logged_count, 2, "{}", lines.join("\n"));
 }
 
 #[test]
-fn values_within_others_are_a_part_of_them() {
+fn nested_cached_values_invalidate_the_outer_value() {
     let site = Site::start(Io::BOTH[0], &[("main.lua", SCRIPT)]);
     assert_eq!((site.text("/nested"), site.text("/nested")).1, "none none, made 1");
     site.redis(&["SET", "inner", "i"]);
@@ -184,7 +184,7 @@ fn values_within_others_are_a_part_of_them() {
 /// A change while the value is made is not missed, and neither the end of a request nor its limit
 /// leaves a lock.
 #[test]
-fn a_value_that_was_changed_while_it_was_made_is_made_again() {
+fn a_value_changed_during_its_computation_is_recomputed() {
     let site = Site::start(Io::BOTH[0], &[("main.lua", SCRIPT)]);
     std::thread::scope(|scope| {
         let first = scope.spawn(|| site.text("/waiting"));
@@ -204,7 +204,7 @@ fn a_value_that_was_changed_while_it_was_made_is_made_again() {
 }
 
 #[test]
-fn the_oldest_values_go_when_there_are_many() {
+fn the_oldest_cached_values_are_evicted() {
     const MOST: usize = 1000;
     let site = Site::start(Io::BOTH[0], &[("main.lua", SCRIPT)]);
     let mut connection = site.server.connect();
@@ -262,7 +262,7 @@ end) ?>
 "#;
 
 #[test]
-fn a_part_of_a_page_is_rendered_again_when_what_it_shows_changes() {
+fn a_cached_page_part_is_rendered_again_when_its_data_changes() {
     let files = [
         ("main.lua", ""),
         ("public_html/index.dyn.html", PAGE),

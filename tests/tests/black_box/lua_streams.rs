@@ -156,7 +156,7 @@ fn is_endless(content: &[u8]) -> bool {
 /// bounded part of a response of any length. The handler continues when its client reads, and ends
 /// when its client disconnects.
 #[test]
-fn a_handler_without_an_end_is_held_up_by_its_client() {
+fn back_pressure_stops_an_endless_handler() {
     let (_folder, path) = script(ENDLESS);
     for way in ways(|_| true) {
         eprintln!("{way:?}"); // Shown when the case fails.
@@ -397,7 +397,7 @@ fn ask_on(server: &Server, is_over: &AtomicBool) {
 /// wait for their client, and those whose content is still arriving. Requests after a reload are
 /// handled by the new script.
 #[test]
-fn what_is_under_way_ends_with_the_script_it_has_begun_with() {
+fn requests_end_with_the_script_that_they_began_with() {
     for way in ways(|_| true) {
         eprintln!("{way:?}"); // Shown when the case fails.
         let (folder, path) = script(&edition(0));

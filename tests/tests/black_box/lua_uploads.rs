@@ -255,7 +255,7 @@ fn announced(target: &str, bytes: usize) -> Request {
 }
 
 #[test]
-fn what_is_too_much_or_no_form_is_refused() {
+fn too_large_or_malformed_forms_are_refused() {
     in_every_way(SCRIPT, |server| {
         let status = |request: &Request| server.exchange(request).status;
         let before = spools(server);
@@ -325,14 +325,14 @@ fn a_malformed_form_logs_no_stack() {
         // Later log lines show that all earlier ones have been written.
         assert_eq!(server.get("/not-there").status, 404);
         let lines = server.last_words();
-        let told: Vec<_> = lines[from..].iter().filter(|line| line.contains("lua:")).collect();
-        assert_eq!(told.len(), 3, "{lines:?}");
-        assert!(told.iter().all(|line| line.contains("POST /form: ")), "{told:?}");
+        let logged: Vec<_> = lines[from..].iter().filter(|line| line.contains("lua:")).collect();
+        assert_eq!(logged.len(), 3, "{lines:?}");
+        assert!(logged.iter().all(|line| line.contains("POST /form: ")), "{logged:?}");
     }
 }
 
 #[test]
-fn mistakes_of_a_script_are_told() {
+fn misuse_of_the_upload_functions_is_reported() {
     let (_folder, path) = script(SCRIPT);
     for io in Io::BOTH {
         let server = Start::site(&path).flags(&["--io", io.as_str(), "--workers", "1"]).start();
@@ -358,7 +358,7 @@ fn mistakes_of_a_script_are_told() {
 
 /// A client that stops in the middle, or disconnects, leaves nothing behind.
 #[test]
-fn a_client_that_stops_half_way_leaves_nothing() {
+fn an_aborted_or_stalled_upload_leaves_no_temporary_file() {
     let (_folder, path) = script(SCRIPT);
     for io in Io::BOTH {
         let server = Start::site(&path).flags(&["--io", io.as_str(), "--workers", "1"]).start();
@@ -415,7 +415,7 @@ fn stalled_form(server: &Server, sent_bytes: usize) -> Connection {
 /// The bytes and files of any number of stalled uploads are bounded, and a form that is sent
 /// completely is accepted.
 #[test]
-fn stalled_uploads_have_a_bound_and_give_way_to_others() {
+fn stalled_uploads_are_limited_and_yield_to_complete_ones() {
     const SPACE_BYTES: u64 = 4 << 20;
     for io in Io::BOTH {
         for (sent_bytes, open_files) in [(400_000, 1000), (80_000, 300)] {

@@ -67,7 +67,7 @@ fn post(server: &Server, text: &str) {
 const OPEN: &str = "data: open\n\n";
 
 #[test]
-fn a_message_wakes_all_who_wait_for_it_in_all_workers() {
+fn a_message_wakes_its_waiters_in_all_workers() {
     let (_folder, path) = script(SCRIPT);
     for way in ways(|_| true) {
         eprintln!("{way:?}"); // Shown when the case fails.
@@ -97,7 +97,7 @@ fn a_message_wakes_all_who_wait_for_it_in_all_workers() {
 }
 
 #[test]
-fn a_long_poll_is_answered_by_the_next_message() {
+fn a_long_poll_returns_the_next_message() {
     let (_folder, path) = script(SCRIPT);
     for io in Io::BOTH {
         let flags = ["--workers", "2", "--io", io.as_str()];
@@ -116,7 +116,7 @@ fn a_long_poll_is_answered_by_the_next_message() {
 }
 
 #[test]
-fn what_a_subscription_cannot_keep_is_counted() {
+fn messages_over_the_queue_of_a_subscription_are_counted() {
     let (_folder, path) = script(SCRIPT);
     for io in Io::BOTH {
         let flags = ["--workers", "1", "--io", io.as_str()];
@@ -130,8 +130,8 @@ fn what_a_subscription_cannot_keep_is_counted() {
     }
     let (_folder, path) = script("pinion.subscribe('news')");
     let ended = pinion_tests::server::run(&["check", &path.display().to_string()]);
-    let told = ended.stdout + &ended.stderr;
-    assert!(told.contains("site.lua:1:") && told.contains("use pinion.on"), "{told}");
+    let output = ended.stdout + &ended.stderr;
+    assert!(output.contains("site.lua:1:") && output.contains("use pinion.on"), "{output}");
 }
 
 /// Begins streams of both kinds.
@@ -258,7 +258,7 @@ fn a_route_has_limits_of_its_own() {
 }
 
 #[test]
-fn wrong_options_of_a_route_are_told_with_their_line() {
+fn wrong_route_options_are_errors_with_their_line() {
     for (options, said) in [
         ("{ time = 0 }", "`time` is a number of seconds"),
         ("{ time = -1 }", "`time` is a number of seconds"),
@@ -277,9 +277,9 @@ fn wrong_options_of_a_route_are_told_with_their_line() {
         let script = folder.join("site.lua").display().to_string();
         let ended = pinion_tests::server::run(&["check", &script]);
         assert_eq!(ended.code, Some(2), "{options}: {}", ended.stderr);
-        let told = ended.stdout + &ended.stderr;
+        let output = ended.stdout + &ended.stderr;
         for part in ["site.lua:2:", said] {
-            assert!(told.contains(part), "{options}: {told}");
+            assert!(output.contains(part), "{options}: {output}");
         }
     }
     // A route can set the same time limit that the operator can set for all.

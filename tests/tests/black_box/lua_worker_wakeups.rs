@@ -32,7 +32,7 @@ const REQUESTS: usize = 100;
 const OTHER_WAKES_MAX: usize = 10;
 
 #[test]
-fn what_a_worker_wakes_by_itself_costs_no_system_call() {
+fn wakeups_within_a_worker_need_no_system_call() {
     for io in Io::BOTH {
         let ((_folder, site), traces) = (script(SCRIPT), Folder::new("wakes"));
         let trace = traces.join("trace");

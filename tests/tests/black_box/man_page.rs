@@ -30,7 +30,7 @@ fn pages() -> Vec<String> {
 }
 
 #[test]
-fn no_page_gives_groff_a_reason_to_warn() {
+fn groff_warns_about_no_page() {
     let folder = Folder::new("manual");
     let pages = pages();
     for page in ["pinion", "pinion.toml", "serve", "build", "diff", "version"] {
@@ -46,14 +46,14 @@ fn no_page_gives_groff_a_reason_to_warn() {
 
 /// Without this test the other one could miss all errors.
 #[test]
-fn what_is_wrong_with_a_page_is_told() {
+fn groff_warnings_are_detected() {
     let folder = Folder::new("wrong-manual");
-    for (fault, told) in
+    for (fault, expected) in
         [(".NONE\n", "macro 'NONE' not defined"), ("\\(zz\n", "can't find special character 'zz'")]
     {
         let page = run(&["man", "serve"]).stdout + fault;
         folder.write("page", page);
         let said = warnings(&folder.join("page"));
-        assert!(said.contains(told), "{fault:?}: {said:?}");
+        assert!(said.contains(expected), "{fault:?}: {said:?}");
     }
 }

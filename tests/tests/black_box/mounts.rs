@@ -277,15 +277,15 @@ fn servers_with_https_are_verified() {
             assert_eq!(server.get(path).status, status, "{path}");
             let lines = server.last_words();
             let front = format!("502 for {path}: ");
-            let is_told = |line: &String| line.contains(&front) && line.contains(reason);
-            assert_eq!(lines.iter().any(is_told), status == 502, "{path}: {lines:#?}");
+            let is_reported = |line: &String| line.contains(&front) && line.contains(reason);
+            assert_eq!(lines.iter().any(is_reported), status == 502, "{path}: {lines:#?}");
         }
     }
 }
 
 /// A reload adds mounts to a site and a server that had none, and removes them.
 #[test]
-fn mounts_come_and_go_with_a_reload() {
+fn a_reload_adds_and_removes_mounts() {
     let folder = site("mount-reload");
     let site = "[[site]]\npath = \"public\"\ninclude = \"*.php\"\n";
     let upstream = named("one");
@@ -310,7 +310,7 @@ fn mounts_come_and_go_with_a_reload() {
 
 /// A mount has precedence over files, however a client spells its path.
 #[test]
-fn no_spelling_of_a_path_leads_past_its_mount() {
+fn no_spelling_of_a_path_bypasses_its_mount() {
     const HIDDEN: &str = "a file below a mount";
     let folder = Folder::with(
         "mount-spellings",
@@ -359,13 +359,13 @@ pub(crate) fn reload(server: &Server) {
 }
 
 /// Returns the whole output of a command.
-fn told(ended: &Ended) -> String {
+fn output_of(ended: &Ended) -> String {
     format!("{}{}", ended.stdout, ended.stderr)
 }
 
 /// A rule that responds to every path would leave nothing for the mount.
 #[test]
-fn a_rewrite_of_everything_beside_a_fallback_mount_is_an_error() {
+fn a_catch_all_rewrite_with_a_fallback_mount_is_an_error() {
     let folder = site("mount-rules");
     let upstream = named("one");
     let rules = "/old /new 301\n/* /index.html 200\n";
@@ -375,25 +375,25 @@ fn a_rewrite_of_everything_beside_a_fallback_mount_is_an_error() {
     let file = file.to_str().expect("text");
     let place = folder.join("public/_redirects:2:1: ");
     let place = place.to_str().expect("text");
-    let is_told = |line: &str| line.contains(place) && line.contains("leaves nothing for");
+    let is_reported = |line: &str| line.contains(place) && line.contains("leaves nothing for");
     // A reload keeps the previous version.
     let server = Start::site(&folder.join("p.toml")).start();
     folder.write("public/_redirects", rules);
     let from = server.lines().len();
     server.signal(Signal::HUP);
-    server.wait_for_line(from, is_told);
+    server.wait_for_line(from, is_reported);
     assert_eq!(server.get("/x").text(), "one GET /x HTTP/1.1");
     server.stop();
     for arguments in [&["serve", file, "--listen", "127.0.0.1:0"][..], &["check", file]] {
         let ended = run(arguments);
         assert_ne!(ended.code, Some(0), "{arguments:?}");
-        assert!(told(&ended).lines().any(is_told), "{arguments:?}: {}", told(&ended));
+        assert!(output_of(&ended).lines().any(is_reported), "{arguments:?}: {}", output_of(&ended));
     }
     // The short form on a command line, and an archive, give the same error.
     let public = folder.join("public");
     let public = public.to_str().expect("text");
     let ended = run(&["serve", public, "--proxy", &upstream.url(), "--listen", "127.0.0.1:0"]);
-    assert!(ended.stderr.lines().any(is_told), "{}", ended.stderr);
+    assert!(ended.stderr.lines().any(is_reported), "{}", ended.stderr);
     let archive = folder.join("site.pinion");
     build(&folder.join("public"), &archive, &[]);
     folder.write("p.toml", site.replace("public", "site.pinion"));
@@ -401,7 +401,7 @@ fn a_rewrite_of_everything_beside_a_fallback_mount_is_an_error() {
         let ended = run(arguments);
         assert_ne!(ended.code, Some(0), "{arguments:?}");
         let words = "site.pinion: _redirects:2:1: the rule responds";
-        assert!(told(&ended).contains(words), "{arguments:?}: {}", told(&ended));
+        assert!(output_of(&ended).contains(words), "{arguments:?}: {}", output_of(&ended));
     }
     // With another path there is no contradiction, and neither is there without the rule.
     let below = site.replace("proxy = \"", "proxy = \"/api=");
@@ -411,13 +411,13 @@ fn a_rewrite_of_everything_beside_a_fallback_mount_is_an_error() {
     folder.write("public/_redirects", "/* /index.html 200 Language=de\n/docs/* /index.html 200\n");
     folder.write("p.toml", &site);
     let ended = run(&["check", file]);
-    assert!(!told(&ended).contains("leaves nothing for"), "{}", told(&ended));
+    assert!(!output_of(&ended).contains("leaves nothing for"), "{}", output_of(&ended));
 }
 
 /// Contradictions are reported with file, line and column; the start and `pinion check` report the
 /// same.
 #[test]
-fn contradictions_are_found_with_their_place() {
+fn contradictory_keys_are_errors_with_line_and_column() {
     let folder = site("mount-faults");
     for (lines, expected) in [
         (
@@ -449,7 +449,7 @@ fn contradictions_are_found_with_their_place() {
         for verb in ["check", "serve"] {
             let ended = run(&[verb, file]);
             assert_ne!(ended.code, Some(0), "{verb}: {lines}");
-            assert!(told(&ended).contains(expected), "{verb}: {lines}: {}", told(&ended));
+            assert!(output_of(&ended).contains(expected), "{verb}: {lines}: {}", output_of(&ended));
         }
     }
     folder.write(
@@ -478,12 +478,12 @@ fn why_names_the_mount_and_its_servers() {
         assert_eq!(ended.code, Some(0), "{target}: {}", ended.stderr);
         ended.stdout
     };
-    let told = why("/api/users");
+    let report = why("/api/users");
     let words =
         "/api is forwarded to one of http://127.0.0.1:3001, http://127.0.0.1:3002, with /v1";
-    assert!(told.contains(words), "{told}");
-    let told = why("/missing.php");
-    assert!(told.contains("*.php is forwarded to unix:/run/php.sock"), "{told}");
+    assert!(report.contains(words), "{report}");
+    let report = why("/missing.php");
+    assert!(report.contains("*.php is forwarded to unix:/run/php.sock"), "{report}");
     assert!(why("/file.php").contains("200"), "a file comes first");
 }
 

@@ -83,7 +83,7 @@ fn heads_that_handlers_keep_have_a_limit_together() {
 }
 
 #[test]
-fn heads_of_requests_that_are_over_do_not_count() {
+fn heads_of_completed_requests_do_not_count() {
     each_connection(|server| {
         let mut client = Client::with_little_room(server);
         for _ in 0..2 * KEPT {

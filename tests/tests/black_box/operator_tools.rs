@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use std::fs;
 
 #[test]
-fn the_figures_are_told_while_it_runs_and_at_the_end() {
+fn statistics_are_printed_at_intervals_and_at_the_end() {
     let folder = Folder::with("figures", [("index.html", "home")]);
     for io in ["epoll", "uring"] {
         let flags = ["--io", io, "--stats", "1", "--workers", "2"];
@@ -34,7 +34,7 @@ fn the_figures_are_told_while_it_runs_and_at_the_end() {
 }
 
 #[test]
-fn a_healthy_server_says_so_on_every_host() {
+fn the_health_check_is_answered_on_every_host() {
     let folder = Folder::with("health", [("index.html", "home"), ("healthz", "a page")]);
     folder.write(
         "pinion.toml",
@@ -72,7 +72,7 @@ fn a_healthy_server_says_so_on_every_host() {
 
 /// The same holds while the server stops. Other methods on the path are no health checks.
 #[test]
-fn health_checks_are_logged_unless_the_operator_leaves_them_out() {
+fn health_checks_are_logged_unless_excluded() {
     let folder = Folder::with("health-log", [("site/index.html", "home")]);
     let log = folder.join("access.log");
     let site = "[[site]]\npath = \"site\"\n[log]\naccess = \"access.log\"\nhealth-log = false\n";
@@ -113,7 +113,7 @@ fn health_checks_are_logged_unless_the_operator_leaves_them_out() {
 }
 
 #[test]
-fn the_yardstick_has_any_length_and_takes_its_time() {
+fn the_dummy_response_has_the_length_and_delay_of_its_flags() {
     for io in ["epoll", "uring"] {
         for bytes in ["0", "13", "100000"] {
             let flags = ["--dummy", "--io", io, "--dummy-bytes", bytes, "--dummy-delay", "2ms"];

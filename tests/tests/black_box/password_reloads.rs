@@ -57,7 +57,7 @@ fn replace_users(folder: &Folder, users: &str) {
 /// Certificates are renewed and sites are published by a reload: no user has to be verified again
 /// for that. Removed users are refused although they were verified.
 #[test]
-fn a_reload_keeps_what_was_verified_with_the_same_file() {
+fn a_reload_keeps_verified_passwords_if_the_file_is_unchanged() {
     let folder = protected("path = \"site\"");
     for io in Io::BOTH {
         folder.write("users", ANN);

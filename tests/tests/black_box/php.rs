@@ -118,7 +118,7 @@ fn an_index_php_is_all_that_an_application_needs() {
 
 /// `pinion check`, `pinion why` and `pinion status` show PHP.
 #[test]
-fn php_is_shown_where_people_look_for_it() {
+fn status_why_and_check_show_php() {
     let folder = site("php-shown", &[("index.php", ECHO), ("a.css", "css")]);
     let server = configured(&folder, user_key()).start();
     assert_eq!(server.get("/x").status, 200);
@@ -237,7 +237,7 @@ const ATTACKS: &[&str] = &[
 
 /// Uploads stay files, and scripts are never shown.
 #[test]
-fn nothing_is_run_or_shown_that_is_no_script() {
+fn only_scripts_are_run_and_no_source_is_shown() {
     let image = format!("GIF89a{ECHO}");
     let folder = site(
         "php-attacks",
@@ -298,7 +298,7 @@ fn content_over_the_limit_does_not_reach_php() {
 
 /// A script whose client has left ends when it writes; its process is free for the next request.
 #[test]
-fn a_script_hears_that_its_client_has_left() {
+fn a_script_is_aborted_when_its_client_disconnects() {
     let script = "<?php register_shutdown_function(function () {\n\
                   file_put_contents(__DIR__ . '/aborted', connection_aborted()); });\n\
                   while (true) { echo str_repeat('x', 1000); flush(); usleep(1000); }";
@@ -353,7 +353,7 @@ fn refused(ended: &Ended, words: &[&str]) {
 }
 
 #[test]
-fn a_start_that_cannot_run_php_says_what_to_do() {
+fn a_start_that_cannot_run_php_ends_with_advice() {
     let folder = site("php-refused", &[("index.php", ECHO)]);
     let public = folder.join("public");
     let public = public.to_str().expect("UTF-8");
@@ -385,7 +385,7 @@ fn a_start_that_cannot_run_php_says_what_to_do() {
 
 /// Without PHP scripts are left out, and their sources are not sent.
 #[test]
-fn without_php_scripts_are_left_out() {
+fn without_php_scripts_are_not_published() {
     let folder = site("php-without", &[("index.php", ECHO), ("index.html", "home")]);
     let server = Start::site(&folder.join("public")).flags(&["--no-php"]).start();
     assert_eq!(server.get("/").text(), "home");

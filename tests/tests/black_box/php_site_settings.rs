@@ -135,7 +135,7 @@ fn all_of(server: &Server, check: impl Fn(&str, &Response)) {
 /// Rules for one path, and forced ones, come before files and scripts. Others come before the front
 /// controller.
 #[test]
-fn redirects_come_before_what_they_are_for() {
+fn redirects_precede_files_and_scripts() {
     let rules = "/a.txt /new 302\n/tool.php /new 302\n/gone.php /new 302\n/pretty /new 302\n\
                  /forced/* /new 302!\n/soft/* /new 302\n/closed/* /404.html 404\n\
                  /closed.php /404.html 404\n";
@@ -322,7 +322,7 @@ fn pages_for_errors_are_those_of_the_site_or_of_the_script() {
 
 /// Two sites with PHP, each with its own scripts, files and log.
 #[test]
-fn hosts_and_logs_are_those_of_each_site() {
+fn each_php_site_has_its_own_hosts_and_log() {
     let folder = Folder::new("php-hosts");
     for name in ["one", "two"] {
         let script = format!("<?php header('Cache-Control: no-store'); echo '{name} script';");
@@ -380,7 +380,7 @@ fn text_of_files_is_compressed_and_that_of_scripts_is_not() {
 
 /// The existing files, and their paths.
 #[test]
-fn names_and_short_paths() {
+fn file_names_lead_to_files_and_short_paths_to_the_script() {
     let folder = application(
         "php-names",
         &[
@@ -439,7 +439,7 @@ fn names_and_short_paths() {
 
 /// A setting that would respond in place of scripts is an error, and a mount for a path is not.
 #[test]
-fn keys_beside_which_no_script_would_respond_are_errors() {
+fn settings_that_would_replace_scripts_are_errors() {
     let folder = application("php-refused-keys", &[]);
     let public = folder.join("public");
     let public = public.to_str().expect("UTF-8");

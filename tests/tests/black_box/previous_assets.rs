@@ -116,7 +116,7 @@ fn same(one: &Response, other: &Response) {
 }
 
 #[test]
-fn a_page_of_before_finds_what_it_loads() {
+fn a_previous_page_finds_its_assets() {
     let folder = releases();
     built(&folder, 1, &[]);
     let second = built(&folder, 2, &["--previous", &archive(&folder, 1)]);
@@ -164,7 +164,7 @@ fn a_page_of_before_finds_what_it_loads() {
 }
 
 #[test]
-fn an_asset_does_not_live_for_ever() {
+fn assets_are_dropped_after_the_kept_number_of_builds() {
     let folder = releases();
     built(&folder, 1, &[]);
     built(&folder, 2, &["--previous", &archive(&folder, 1)]);
@@ -191,7 +191,7 @@ fn an_asset_does_not_live_for_ever() {
 
 /// An old file may have the path of a folder of today.
 #[test]
-fn whatever_answers_by_itself_comes_first() {
+fn folders_with_a_response_precede_previous_files() {
     let folder = releases();
     for name in ["pages", "tiles", "list", "free"] {
         folder.write(format!("site1/{name}"), "a file of before");
@@ -214,7 +214,7 @@ fn whatever_answers_by_itself_comes_first() {
 }
 
 #[test]
-fn files_that_are_asked_for_stay_too() {
+fn previous_files_that_match_the_flag_are_kept() {
     let folder = releases();
     folder.write("site1/fonts/plain.txt", "a font");
     folder.write("site1/other.txt", "not asked for");
@@ -223,9 +223,12 @@ fn files_that_are_asked_for_stay_too() {
     let globs = ["page*", "fonts/**", "/index.html"];
     let mut flags = vec!["--previous", &one];
     flags.extend(globs.iter().flat_map(|glob| ["--previous-for", glob]));
-    let told = built(&folder, 2, &flags);
+    let report = built(&folder, 2, &flags);
     // The asset, the page and the font are kept. Files of the site itself match, but are not kept.
-    assert_eq!((&told["previous_assets"], &told["warnings"]), (&3.into(), &serde_json::json!([])));
+    assert_eq!(
+        (&report["previous_assets"], &report["warnings"]),
+        (&3.into(), &serde_json::json!([]))
+    );
     let two = archive(&folder, 2);
     is_sound(&run(&["verify", &two]));
     let [before, after] = [&one, &two].map(|archive| Start::site(archive.as_ref()).start());
@@ -245,11 +248,11 @@ fn files_that_are_asked_for_stay_too() {
     // release already.
     assert_eq!(built(&folder, 3, &["--previous", &two])["previous_assets"], 2);
     let again = ["--previous", &two, "--previous-for", "*.txt", "--previous-for", "*.gone"];
-    let told = built(&folder, 3, &again);
-    assert_eq!(told["previous_assets"], 3);
+    let report = built(&folder, 3, &again);
+    assert_eq!(report["previous_assets"], 3);
     let warning = "--previous-for *.gone: no file of an earlier archive matches; check its \
                    spelling and case";
-    assert_eq!(told["warnings"], serde_json::json!([warning]));
+    assert_eq!(report["warnings"], serde_json::json!([warning]));
     let excluding = [&again[..4], &["--exclude", "fonts"]].concat();
     assert_eq!(built(&folder, 3, &excluding)["previous_assets"], 2);
     // A forced rule has precedence, as over any asset.
@@ -258,7 +261,7 @@ fn files_that_are_asked_for_stay_too() {
 }
 
 #[test]
-fn the_site_and_its_rules_come_first() {
+fn rules_and_files_of_the_site_precede_previous_assets() {
     let folder = releases();
     built(&folder, 1, &[]);
     let one = archive(&folder, 1);
@@ -292,7 +295,7 @@ fn the_site_and_its_rules_come_first() {
 }
 
 #[test]
-fn an_earlier_archive_has_to_be_whole() {
+fn a_damaged_previous_archive_is_refused_or_its_asset_omitted() {
     let folder = releases();
     built(&folder, 1, &[]);
     let source = folder.join("site2").display().to_string();

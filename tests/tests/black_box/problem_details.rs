@@ -95,7 +95,7 @@ fn errors_of_files_are_problem_details() {
 /// Pages of a site are for clients that accept them, and a page in JSON is for those that prefer
 /// JSON.
 #[test]
-fn pages_of_a_site_give_way_unless_they_are_json() {
+fn problem_details_replace_error_pages_unless_they_are_json() {
     let own = r#"{"own":true}"#;
     let folder = Folder::with(
         "problem-pages",
@@ -138,7 +138,7 @@ fn pages_of_a_site_give_way_unless_they_are_json() {
 }
 
 #[test]
-fn a_head_that_is_refused_is_answered_as_its_accept_says() {
+fn a_refused_head_gets_the_format_of_its_accept_field() {
     let folder = Folder::with("problem-heads", [("index.html", "home")]);
     let matrix = Matrix::of(folder.path()).http1_only("heads that cannot be read as HTTP/1");
     matrix.run(|server| {

@@ -92,10 +92,10 @@ fn alike(matrix: Matrix<'_>, requests: impl Fn(&Server) -> Vec<Request>) {
                 Err(broken) => Some(format!("{broken:?}, not {}", wanted.status)),
             };
             let protocol = server.protocol();
-            let told = difference.map(|told| format!("{protocol:?} {}: {told}", shown(request)));
+            let text = difference.map(|text| format!("{protocol:?} {}: {text}", shown(request)));
             // A difference is reported once, whichever combination shows it.
-            let told = told.filter(|told| !differences.borrow().contains(told));
-            differences.borrow_mut().extend(told);
+            let text = text.filter(|text| !differences.borrow().contains(text));
+            differences.borrow_mut().extend(text);
         }
     });
     let differences = differences.into_inner();
@@ -144,7 +144,7 @@ fn with(target: &str, name: &str, values: &[&str]) -> Vec<Request> {
 }
 
 #[test]
-fn the_example_site() {
+fn the_example_site_is_equal_over_all_protocols() {
     // The default levels of a folder and an archive differ.
     let levels = ["--codings", "gzip:6,br:5,zstd:3"];
     alike(Matrix::of(&source_root().join("examples/site")).build(&levels), |server| {
@@ -196,7 +196,7 @@ fn the_example_site() {
 }
 
 #[test]
-fn a_site_with_rules_and_pages_of_its_own() {
+fn a_site_with_rules_and_pages_is_equal_over_all_protocols() {
     let redirects = "\
 /home              /
 /news/*            /blog/:splat 302
@@ -241,7 +241,7 @@ fn a_site_with_rules_and_pages_of_its_own() {
 
 /// Two sites, and a host that belongs to neither.
 #[test]
-fn hosts() {
+fn hosts_are_checked_alike_over_all_protocols() {
     let folder = Folder::with("one-meaning-hosts", [("a/index.html", "a"), ("b/index.html", "b")]);
     let sites = "[[site]]\nhosts = [\"a.test\"]\npath = \"a\"\n\
                  [[site]]\nhosts = [\"*.b.test\"]\npath = \"b\"\n";
@@ -268,7 +268,7 @@ fn small_site() -> Folder {
 }
 
 #[test]
-fn methods() {
+fn methods_get_equal_responses_over_all_protocols() {
     alike(Matrix::of(small_site().path()), |_| {
         let mut requests = Vec::new();
         let methods = ["POST", "PUT", "DELETE", "PATCH", "TRACE", "OPTIONS", "BREW", "get", "M-X"];
@@ -286,7 +286,7 @@ fn methods() {
 }
 
 #[test]
-fn targets() {
+fn targets_get_equal_responses_over_all_protocols() {
     alike(Matrix::of(small_site().path()), |_| {
         let mut requests = got(&[
             "/?q={a}|b^`\\",
@@ -324,7 +324,7 @@ fn targets() {
 }
 
 #[test]
-fn heads() {
+fn request_heads_get_equal_responses_over_all_protocols() {
     alike(Matrix::of(small_site().path()), |_| {
         let fields = |count: usize| {
             (0..count).fold(Request::get("/"), |request, at| request.field(&format!("X-{at}"), "y"))
@@ -358,7 +358,7 @@ fn heads() {
 }
 
 #[test]
-fn content() {
+fn content_gets_equal_responses_over_all_protocols() {
     let content = vec![b'x'; CONTENT_MAX_BYTES + 1];
     alike(Matrix::of(small_site().path()), |_| {
         let mut requests = Vec::new();

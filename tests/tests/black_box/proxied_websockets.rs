@@ -41,11 +41,11 @@ fn server(application: &Application, protocol: Protocol, io: Io) -> Server {
 #[track_caller]
 pub(crate) fn converses_with(browser: &mut Browser, server: &Server) -> Value {
     browser.visit(&server.url("/"));
-    let told = browser.evaluate(CONVERSATION);
-    let came = told["came"].as_array().expect("messages");
-    assert_eq!(came.get(1).and_then(Value::as_str), Some(&*"é".repeat(1000)), "{told}");
-    let close = ["code", "reason", "wasClean", "protocol"].map(|name| told[name].to_string());
-    assert_eq!(close, ["4000", "\"over\"", "true", "\"two\""], "{told}");
+    let report = browser.evaluate(CONVERSATION);
+    let came = report["came"].as_array().expect("messages");
+    assert_eq!(came.get(1).and_then(Value::as_str), Some(&*"é".repeat(1000)), "{report}");
+    let close = ["code", "reason", "wasClean", "protocol"].map(|name| report[name].to_string());
+    assert_eq!(close, ["4000", "\"over\"", "true", "\"two\""], "{report}");
     serde_json::from_str(came[0].as_str().expect("text")).expect("fields")
 }
 

@@ -68,7 +68,7 @@ fn malformed_responses_are_not_forwarded() {
 
 /// A response that ends too early never looks complete (RFC 9112 §8).
 #[test]
-fn a_response_that_is_cut_off_looks_cut_off() {
+fn a_truncated_response_never_looks_complete() {
     for case in [
         &b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"[..],
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
@@ -82,7 +82,7 @@ fn a_response_that_is_cut_off_looks_cut_off() {
 
 /// Bytes after a response belong to no request.
 #[test]
-fn bytes_behind_a_response_reach_nobody() {
+fn bytes_after_a_response_are_dropped() {
     let twice = "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 3\r\n\r\none\
                  HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled";
     let upstream = Upstream::start(move |connection| {
@@ -100,7 +100,7 @@ fn bytes_behind_a_response_reach_nobody() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_a_bad_gateway() {
+fn an_unreachable_server_is_a_bad_gateway() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     drop(listener);
@@ -113,8 +113,8 @@ fn a_server_that_is_not_there_is_a_bad_gateway() {
         assert_eq!(server.get(target).status, 502, "{target}");
     }
     let lines = server.last_words();
-    let is_told = |line: &String| line.contains("502 for /x: ") && line.contains(&url);
-    assert!(lines.iter().any(is_told), "{lines:#?}");
+    let is_logged = |line: &String| line.contains("502 for /x: ") && line.contains(&url);
+    assert!(lines.iter().any(is_logged), "{lines:#?}");
 }
 
 /// A server may respond before it has read the request, and then close its connection: the system
@@ -176,7 +176,7 @@ fn a_silent_server_is_a_gateway_timeout() {
 /// Requests that two servers could parse differently (RFC 9112 §11.2) are not forwarded, or only in
 /// one form.
 #[test]
-fn nothing_is_smuggled_through() {
+fn ambiguous_requests_are_not_forwarded() {
     let smuggled = "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let chunked = format!("0\r\n\r\n{smuggled}");
     let length = chunked.len();
@@ -224,7 +224,7 @@ fn nothing_is_smuggled_through() {
 
 /// When a client disconnects, its request to the other server ends too.
 #[test]
-fn a_client_that_leaves_ends_its_request() {
+fn a_disconnected_client_ends_its_upstream_request() {
     let upstream = Upstream::start(|connection| {
         let Some(head) = connection.request() else { return };
         if head.starts_with("GET /endless") {
@@ -249,7 +249,7 @@ fn a_client_that_leaves_ends_its_request() {
 
 /// A client that reads nothing also stops the other server: buffered data is bounded.
 #[test]
-fn a_slow_client_slows_the_other_server_down() {
+fn a_slow_client_slows_the_upstream_server() {
     const SENT_MAX_BYTES: usize = 16 << 20;
     let upstream = Upstream::start(|connection| {
         if connection.request().is_some() {
@@ -282,7 +282,7 @@ fn a_slow_client_slows_the_other_server_down() {
 
 /// A client that ends its side of the connection counts as disconnected.
 #[test]
-fn the_request_of_a_client_that_has_left_is_not_waited_for() {
+fn a_half_closed_client_ends_its_upstream_request() {
     let upstream = Upstream::start(|connection| {
         if connection.request().is_some() {
             connection.note();
@@ -308,7 +308,7 @@ fn the_request_of_a_client_that_has_left_is_not_waited_for() {
 /// Content is forwarded in pieces, in both directions: the server holds as little of 100 MiB as of
 /// 5 MiB.
 #[test]
-fn a_hundred_mebibytes_take_as_much_memory_as_five() {
+fn a_hundred_mebibytes_use_as_much_memory_as_five() {
     const PIECE: usize = 1 << 20;
     let upstream = Upstream::start(|connection| {
         let piece = vec![b'x'; PIECE];

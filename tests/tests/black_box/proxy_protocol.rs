@@ -110,7 +110,7 @@ impl HaProxy {
 }
 
 #[test]
-fn haproxy_tells_its_client() {
+fn haproxy_passes_the_address_of_its_client() {
     let (_script, script) = script(SCRIPT);
     for io in Io::BOTH {
         let folder = Folder::new("proxy-protocol");

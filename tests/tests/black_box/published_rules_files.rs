@@ -47,8 +47,8 @@ fn curl(server: &Server, arguments: &[&str], target: &str) -> Got {
         server.exchange(&request(arguments, target));
     }
     let got = output(curl.args(arguments).arg(server.url(target)));
-    let told = String::from_utf8(got.stderr).expect("text");
-    let (status, fields) = told.split_once('\n').expect("a status and fields");
+    let text = String::from_utf8(got.stderr).expect("text");
+    let (status, fields) = text.split_once('\n').expect("a status and fields");
     Got {
         status: status.parse().expect("a status"),
         fields: serde_json::from_str(fields).expect("JSON"),
@@ -276,7 +276,7 @@ fn kawipiko_lines_and_rules_of_folders() {
 }
 
 #[test]
-fn hosts_and_forced_rules() {
+fn rules_apply_by_host_and_can_be_forced() {
     let redirects = "\
 http://blog.example/* https://www.example/blog/:splat 301!
 https://*.shop.example/cart /cart.html 200
@@ -322,7 +322,7 @@ https://*.shop.example/cart /cart.html 200
 }
 
 #[test]
-fn a_single_page_answers_navigations_alone() {
+fn a_single_page_responds_only_to_navigations() {
     let site = site(&["index.html", "app.js", "docs/index.html", "docs/404.html"], &[]);
     let flags = ["--single-page", "index.html"];
     Matrix::of(site.path()).explained().over(Protocol::is_known_to_curl, "curl").build(&flags).run(
@@ -354,7 +354,7 @@ fn a_single_page_answers_navigations_alone() {
 }
 
 #[test]
-fn pages_for_what_is_missing() {
+fn missing_paths_get_the_nearest_404_or_200_page() {
     let files = [
         "index.html",
         "_404.html",
@@ -387,7 +387,7 @@ fn pages_for_what_is_missing() {
 }
 
 #[test]
-fn fields_by_pattern() {
+fn fields_apply_by_pattern() {
     let headers = "\
 https://preview.pages.example/*
   X-Robots-Tag: noindex
@@ -525,7 +525,7 @@ fn rewrites_resolve_like_requests_and_patterns_like_those_of_cloudflare() {
 /// An error is `no-store`, whatever caching its page has, so that it is not in a cache after it has
 /// ended.
 #[test]
-fn an_error_by_a_rule_is_not_kept_like_the_page_it_shows() {
+fn an_error_by_a_rule_is_not_cached_like_its_page() {
     let rules = [
         ("_redirects", "/gone /410.html 410\n/gone/* /pages/:splat 404\n/same /410.html 200\n"),
         ("_headers", "/*\n X-A: b\n Expires: Thu, 01 Jan 2099 00:00:00 GMT\n"),
@@ -553,7 +553,7 @@ fn an_error_by_a_rule_is_not_kept_like_the_page_it_shows() {
 }
 
 #[test]
-fn switches_leave_conventions_out() {
+fn flags_switch_conventions_off() {
     let site = site(&["index.html", "about.html", "dir/index.html", "dir/404.html"], &[]);
     let with = |flags: &[&str], case: &dyn Fn(&Server)| {
         Matrix::of(site.path()).over(Protocol::is_known_to_curl, "curl").build(flags).run(case);
@@ -594,38 +594,38 @@ fn build(site: &Folder, flags: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_with_its_place() {
+fn every_wrong_rule_is_an_error_with_its_position() {
     let rules = [
         ("_redirects", "/a\n/b /c 301\n/d /e 999\n"),
         ("docs/_redirects", "/x /y\n"),
         ("_headers", "/a\n  ETag: \"x\"\n"),
     ];
-    let (code, _, told) = build(&site(&["index.html", "docs/a.html"], &rules), &[]);
-    assert_eq!(code, Some(2), "{told}");
+    let (code, _, errors) = build(&site(&["index.html", "docs/a.html"], &rules), &[]);
+    assert_eq!(code, Some(2), "{errors}");
     for place in
         ["_redirects:1:3: expected", "_redirects:3:7:", "docs/_redirects:1:1:", "_headers:2:3:"]
     {
-        assert!(told.contains(place), "{place} in {told}");
+        assert!(errors.contains(place), "{place} in {errors}");
     }
-    assert!(told.contains("4 errors in rules files"), "{told}");
+    assert!(errors.contains("4 errors in rules files"), "{errors}");
     for rule in ["/a /a 301", "/a /a/ 301", "http://h.example/* https://h.example/:splat 301!"] {
-        let (code, _, told) = build(&site(&["index.html"], &[("_redirects", rule)]), &[]);
+        let (code, _, errors) = build(&site(&["index.html"], &[("_redirects", rule)]), &[]);
         let place = "expected another target: this one leads back";
-        assert!(code == Some(2) && told.contains(place), "{rule}: {told}");
+        assert!(code == Some(2) && errors.contains(place), "{rule}: {errors}");
         let reason = match rule {
             "/a /a/ 301" => "a trailing slash makes no difference in a rule: remove the line",
             "/a /a 301" => "remove the line, or correct the target",
             _ => "rules apply to http and https alike: remove the line",
         };
-        assert!(told.contains(reason), "{rule}: {told}");
+        assert!(errors.contains(reason), "{rule}: {errors}");
     }
-    let (code, _, told) = build(&site(&["index.html"], &[]), &["--single-page", "app.html"]);
+    let (code, _, errors) = build(&site(&["index.html"], &[]), &["--single-page", "app.html"]);
     let place = "--single-page: the site has no file \"app.html\"";
-    assert!(code == Some(2) && told.contains(place), "{told}");
+    assert!(code == Some(2) && errors.contains(place), "{errors}");
 }
 
 #[test]
-fn what_never_applies_is_told_and_rules_are_counted() {
+fn unreachable_rules_are_warnings_and_rules_are_counted() {
     let rules = [
         (
             "_redirects",
@@ -636,13 +636,13 @@ fn what_never_applies_is_told_and_rules_are_counted() {
         ("_headers", "/*\n  X: y\n/b\n"),
         ("docs/_headers", "/*\n  X: y\n"),
     ];
-    let (code, told, warned) =
+    let (code, report, warned) =
         build(&site(&["index.html", "docs/index.html"], &rules), &["--json"]);
     assert_eq!(code, Some(0), "{warned}");
-    let told: Value = serde_json::from_str(&told).expect("JSON");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
     let expected = serde_json::json!({"redirects": 8, "walked": 3, "headers": 1});
-    assert_eq!(told["rules"], expected, "{told}");
-    let warnings = told["warnings"].to_string();
+    assert_eq!(report["rules"], expected, "{report}");
+    let warnings = report["warnings"].to_string();
     for warning in [
         "_redirects:2:1: never applies: line 1 matches all its requests first",
         "_redirects:3:1: never applies: line 1 matches all its requests first",
@@ -655,16 +655,16 @@ fn what_never_applies_is_told_and_rules_are_counted() {
     ] {
         assert!(warnings.contains(warning), "{warning} in {warnings}");
     }
-    assert_eq!(told["special"], serde_json::json!([]), "{told}");
+    assert_eq!(report["special"], serde_json::json!([]), "{report}");
 }
 
 #[test]
-fn a_served_folder_takes_changed_rules_up() {
+fn a_served_folder_reloads_changed_rules() {
     let site = site(&["index.html"], &[("_redirects", "/a /b 301\n")]);
     let server = Start::site(site.path()).flags(&["--watch"]).start();
     assert_eq!(curl(&server, &[], "/a").field("location"), Some("/b"));
-    let becomes = |what: &str, target: &str, is: &dyn Fn(&Got) -> bool| {
-        wait_for(what, || is(&curl(&server, &[], target)).then_some(()));
+    let becomes = |condition: &str, target: &str, is: &dyn Fn(&Got) -> bool| {
+        wait_for(condition, || is(&curl(&server, &[], target)).then_some(()));
     };
     site.write("_redirects", "/a /c 301\n");
     becomes("the new target", "/a", &|got| got.field("location") == Some("/c"));

@@ -389,7 +389,7 @@ fn a_django_project_is_served_by_its_folder() {
 /// An application that is embedded in pages of other hosts has no folder with rules, so a flag
 /// leaves the security headers out.
 #[test]
-fn security_headers_are_left_out_without_a_folder() {
+fn without_a_folder_there_are_no_security_headers() {
     let folder = folder_with("python-security", &["bottle.py"]);
     folder.write(
         "app.py",
@@ -405,7 +405,7 @@ fn security_headers_are_left_out_without_a_folder() {
 }
 
 #[test]
-fn a_folder_of_code_is_not_published() {
+fn a_published_application_folder_is_refused() {
     let folder = folder_with("python-published", &[]);
     folder.write("app.py", "def app(environ, start_response):\n    return []\n");
     let path = folder.join("");

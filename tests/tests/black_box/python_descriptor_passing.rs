@@ -154,7 +154,7 @@ fn open_files(server: &Server, folder: &Folder) -> usize {
 /// Files of clients that do not read stay open, so a process learns when there are enough: it reads
 /// further ones itself, and gets a channel again when clients have disconnected.
 #[test]
-fn a_process_hears_when_enough_files_are_being_sent() {
+fn a_process_loses_its_channel_while_too_many_files_are_open() {
     let folder = site("python-enough-files");
     for io in Io::BOTH {
         let server = start(&folder, io);

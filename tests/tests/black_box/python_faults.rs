@@ -139,7 +139,7 @@ fn mount(folder: &Folder, application: &str) -> String {
 /// Content that has arrived together with the head of a request is sent with it to an ASGI
 /// application, without a round trip.
 #[test]
-fn short_content_goes_with_its_request() {
+fn short_content_is_sent_with_its_request() {
     let folder = site("python-content");
     let keys = mount(&folder, "x").replace("wsgi", "asgi");
     for io in Io::BOTH {
@@ -184,7 +184,7 @@ fn requests_of_one_pass_are_one_batch() {
 
 /// Each error fails only its own request, and the log has its reason.
 #[test]
-fn a_process_that_breaks_the_rules_costs_its_request() {
+fn a_protocol_violation_of_a_process_fails_its_request() {
     let folder = site("python-faults");
     for io in Io::BOTH {
         let server = serve(&folder, io, "x");
@@ -217,7 +217,7 @@ fn a_process_that_breaks_the_rules_costs_its_request() {
 
 /// Content for a process waits in memory, so the process gets no more than it reads.
 #[test]
-fn a_process_that_wants_more_content_than_it_reads_is_refused() {
+fn requesting_more_content_than_is_read_fails_the_request() {
     let folder = site("python-greedy");
     for io in Io::BOTH {
         let server = serve(&folder, io, "x");
@@ -290,7 +290,7 @@ fn a_request_that_no_process_has_read_is_sent_again() {
 
 /// The requests include their content.
 #[test]
-fn requests_that_are_given_back_are_sent_again() {
+fn requests_that_a_process_returns_are_sent_again() {
     let folder = site("python-gives-back");
     for io in Io::BOTH {
         let server = serve(&folder, io, "x");

@@ -99,7 +99,7 @@ fn start(folder: &Folder, io: Io, interface: &str) -> Server {
 }
 
 #[test]
-fn content_of_any_size_takes_constant_memory() {
+fn content_of_any_size_uses_constant_memory() {
     let folder = site("python-memory");
     folder.write("app/app.py", APPLICATION);
     for interface in ["wsgi", "asgi"] {

@@ -141,7 +141,7 @@ fn a_reload_loads_changed_code_without_a_failed_request() {
 }
 
 #[test]
-fn a_stream_goes_on_while_its_process_is_replaced() {
+fn a_stream_continues_while_its_process_is_replaced() {
     let folder = application("python-streams", "", "python-threads = 2\n");
     folder.write("app/app.py", version(1, &folder));
     let server = start(&folder, Io::BOTH[0]);
@@ -174,7 +174,7 @@ fn a_stream_goes_on_while_its_process_is_replaced() {
 }
 
 #[test]
-fn broken_code_leaves_the_processes_as_they_are() {
+fn broken_code_keeps_the_running_processes() {
     let folder = application("python-broken", "", "");
     folder.write("app/app.py", version(1, &folder));
     let server = start(&folder, Io::BOTH[0]);
@@ -284,7 +284,7 @@ fn memory_line(server: &Server, from: usize) -> String {
 }
 
 #[test]
-fn the_start_says_how_much_memory_there_is() {
+fn the_start_reports_the_memory_in_use() {
     let folder = application("python-memory", LEAKS, "");
     let server = start(&folder, Io::BOTH[0]);
     let line = memory_line(&server, 0);
@@ -297,7 +297,7 @@ fn the_start_says_how_much_memory_there_is() {
 }
 
 #[test]
-fn the_start_and_the_status_say_how_much_memory_is_allowed() {
+fn start_and_status_report_the_memory_limit() {
     let keys = "python-processes = 2\npython-max-memory = \"512M\"\n";
     let folder = application("python-memory-max", LEAKS, keys);
     folder.write("run/.keep", "");

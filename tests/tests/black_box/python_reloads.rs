@@ -113,7 +113,7 @@ fn echoes(socket: &mut Socket, version: &str, word: &str) {
 }
 
 #[test]
-fn nothing_fails_in_twenty_reloads() {
+fn no_exchange_fails_during_repeated_reloads() {
     let folder = site("python-reloads");
     for protocol in [Protocol::Http1, Protocol::Http2Clear] {
         write_version(&folder, 0);

@@ -241,7 +241,7 @@ fn kills() -> usize {
 }
 
 #[test]
-fn processes_that_end_take_their_own_requests_alone() {
+fn a_process_that_ends_fails_only_its_own_requests() {
     let folder = application("python-soak");
     let keys = "python-max-requests = 100\npython-max-memory = \"96M\"\n";
     let kills = kills();

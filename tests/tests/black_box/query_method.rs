@@ -18,11 +18,11 @@ use std::fs;
 const ALLOW: Option<&str> = Some("GET, HEAD, OPTIONS");
 
 const SCRIPT: &str = r#"
-local function told(req)
+local function describe(req)
     return table.concat({ req.method, req.route, req:field("Content-Type"), req:body() }, " ")
 end
-pinion.query("/search", told)
-pinion.query("/limited", { body = 10 }, told)
+pinion.query("/search", describe)
+pinion.query("/limited", { body = 10 }, describe)
 pinion.query("/json", function(req, res)
     local query, why = req:json()
     if not query then
@@ -32,10 +32,10 @@ pinion.query("/json", function(req, res)
     res:field("Accept-Query", "application/json"):json({ found = query.q })
 end)
 pinion.query("/moved", function(req, res) res:redirect("/results/7", 303) end)
-pinion.any("/any", told)
+pinion.any("/any", describe)
 pinion.get("/only-get", function() return "got" end)
-pinion.post("/form", told)
-pinion.group("/group").query("/search", told)
+pinion.post("/form", describe)
+pinion.group("/group").query("/search", describe)
 pinion.query("/file", function(req, res) return res:file("data/result.txt") end)
 pinion.query("/fetch", function(req)
     local response = pinion.fetch(req:field("X-To"), { method = "QUERY",
@@ -214,7 +214,7 @@ fn files_refuse_a_query() {
 /// A file that a handler sends is the result of the query: conditions are compared with it, and
 /// ranges are for GET alone.
 #[test]
-fn a_query_with_a_condition_can_be_304() {
+fn a_conditional_query_can_get_304() {
     let folder = Folder::with("query-file", [("site.lua", SCRIPT)]);
     // A file that has just been written has no entity tag yet.
     write_at(&folder, "data/result.txt", "found", 0);

@@ -57,7 +57,7 @@ fn noise(seed: u32, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_quic_is_passed_over() {
+fn datagrams_that_are_not_quic_are_ignored() {
     for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let socket = served.socket();
@@ -85,7 +85,7 @@ fn what_is_no_quic_is_passed_over() {
 /// The first datagram of a client with a changed byte, without its end, with additional bytes, and
 /// repeated.
 #[test]
-fn a_first_datagram_that_is_damaged_harms_nobody() {
+fn a_damaged_first_datagram_does_not_affect_others() {
     for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let socket = served.socket();
@@ -153,7 +153,7 @@ fn leave(served: &Served, way: usize) {
 impl Served {
     /// Waits until the server has no connection any more, by the figures that it prints every
     /// second.
-    fn wait_until_nobody_is_left(&self) {
+    fn wait_until_all_have_left(&self) {
         let from = self.server.lines().len();
         let is_empty = || {
             let lines = self.server.lines();
@@ -165,15 +165,15 @@ impl Served {
 }
 
 #[test]
-fn clients_that_leave_leave_nothing_behind() {
+fn disconnecting_clients_leak_no_memory() {
     for io in Io::BOTH {
         let served = Served::start(io, &["--stats", "1"]);
         let round = || (0..3).for_each(|way| leave(&served, way));
         (0..50).for_each(|_| round());
-        served.wait_until_nobody_is_left();
+        served.wait_until_all_have_left();
         let memory = served.server.memory_bytes("RssAnon");
         (0..200).for_each(|_| round());
-        served.wait_until_nobody_is_left();
+        served.wait_until_all_have_left();
         // A connection takes more than ten KiB: if one in two stayed, this would show it.
         let grown = served.server.memory_bytes("RssAnon").saturating_sub(memory);
         assert!(grown < 3 << 20, "{grown} bytes more over {io:?}");
@@ -183,7 +183,7 @@ fn clients_that_leave_leave_nothing_behind() {
 
 /// Other clients are served meanwhile; and after the timeouts nothing of the vanished ones is left.
 #[test]
-fn clients_that_vanish_keep_nobody_waiting() {
+fn vanished_clients_do_not_delay_others() {
     for io in Io::BOTH {
         // With this grace period, the end would wait an hour for a client that still expects data.
         let served = Served::start_with(io, &["--stats", "1"], |start| start.grace(3600));
@@ -192,7 +192,7 @@ fn clients_that_vanish_keep_nobody_waiting() {
             served.serves();
         }
         if cfg!(feature = "long") {
-            served.wait_until_nobody_is_left();
+            served.wait_until_all_have_left();
             served.serves();
         }
         served.server.stop();
@@ -234,7 +234,7 @@ fn connections_beyond_the_cap_are_refused() {
 
 /// Streams that are opened and not used, or not completed, do not affect others.
 #[test]
-fn streams_that_stand_still_keep_nobody_waiting() {
+fn stalled_streams_do_not_delay_others() {
     for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let quic = Quic::open(served.server.peer()).expect("a connection");
@@ -259,13 +259,13 @@ fn streams_that_stand_still_keep_nobody_waiting() {
 
 /// Input that costs a client little and the server more is repeated: the connection is closed.
 #[test]
-fn too_much_of_what_means_nothing_ends_the_connection() {
+fn too_many_no_op_frames_or_resets_end_the_connection() {
     /// RFC 9114 §8.1: H3_EXCESSIVE_LOAD.
     const EXCESSIVE_LOAD: u64 = 0x107;
     for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let settings = [&integer(stream::CONTROL)[..], &frame(kind::SETTINGS, &[])].concat();
-        for (what, bytes) in [
+        for (case, bytes) in [
             ("frames of no meaning", frame(0x21, &[])),
             ("MAX_PUSH_ID", frame(kind::MAX_PUSH_ID, &[5])),
             ("priorities", frame(0xf0700, &[0])),
@@ -274,7 +274,7 @@ fn too_much_of_what_means_nothing_ends_the_connection() {
             let mut control = wait(quic.connection().open_uni()).expect("room").expect("open");
             wait(control.write_all(&settings)).expect("room").expect("written");
             while wait(control.write_all(&bytes.repeat(1000))).expect("room").is_ok() {}
-            assert_eq!(code(&quic), EXCESSIVE_LOAD, "{what} over {io:?}");
+            assert_eq!(code(&quic), EXCESSIVE_LOAD, "{case} over {io:?}");
         }
         // Requests that are cancelled at once.
         let quic = Quic::open(served.server.peer()).expect("a connection");
@@ -301,7 +301,7 @@ fn code(quic: &Quic) -> u64 {
 
 /// A server that is killed disappears; one that stops closes its connections.
 #[test]
-fn a_server_that_stops_says_so() {
+fn a_stopping_server_closes_its_connections() {
     for io in Io::BOTH {
         let served = Served::start(io, &[]);
         let client = Http3::try_open(served.server.peer()).expect("a connection");

@@ -83,7 +83,7 @@ fn a_chain_is_served_as_far_as_the_file_has_it() {
 }
 
 #[test]
-fn a_listener_with_authorities_refuses_strangers() {
+fn a_listener_with_client_authorities_refuses_unknown_clients() {
     for io in Io::BOTH {
         let files = files();
         let (own, of_own) = pair(&files, "a", &["localhost"]);
@@ -102,7 +102,7 @@ fn a_listener_with_authorities_refuses_strangers() {
 }
 
 #[test]
-fn changed_files_are_taken_up_and_connections_go_on() {
+fn changed_certificates_are_loaded_and_connections_continue() {
     for io in Io::BOTH {
         let files = files();
         let (served, of_old) = pair(&files, "served", &["localhost"]);
@@ -121,7 +121,7 @@ fn changed_files_are_taken_up_and_connections_go_on() {
 
 /// No other listener needs the certificate.
 #[test]
-fn what_cannot_be_served_is_one_line_that_names_the_file() {
+fn an_unusable_certificate_is_one_line_that_names_the_file() {
     let files = files();
     let [own, other] = ["a", "b"].map(|name| Pair::new(&files, name, &["localhost"]));
     files.write("garbage.crt", "no certificate");
@@ -176,16 +176,16 @@ fn a_second_server_does_not_get_a_port_in_use() {
 }
 
 #[test]
-fn browsers_are_told_to_come_encrypted_alone() {
+fn the_hsts_flag_sets_the_field_over_http3() {
     for io in Io::BOTH {
         let files = files();
-        for (value, told) in [("off", None), ("1d,subdomains", Some(DAY))] {
+        for (value, expected) in [("off", None), ("1d,subdomains", Some(DAY))] {
             let server = serve(&files, io, &["--hsts".to_owned(), value.to_owned()]);
             let mut client = server.client();
             for (request, status) in [(Request::get("/"), 200), (Request::get("/none"), 404)] {
                 let response = client.exchange(&request);
                 assert_eq!(response.status, status);
-                assert_eq!(response.field("Strict-Transport-Security"), told, "over {io:?}");
+                assert_eq!(response.field("Strict-Transport-Security"), expected, "over {io:?}");
             }
             server.stop();
         }

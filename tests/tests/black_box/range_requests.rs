@@ -82,7 +82,7 @@ fn a_range_of_a_large_file_gives_just_its_bytes() {
 }
 
 #[test]
-fn several_ranges_come_as_parts_in_the_order_asked_for() {
+fn several_ranges_are_sent_as_parts_in_the_requested_order() {
     // §15.3.7.2: each part has its own Content-Range, the whole has none.
     explained_ways(&site(), |server| {
         for (target, total) in [("/page.txt", PAGE_BYTES), ("/large.bin", LARGE_BYTES)] {
@@ -132,7 +132,7 @@ fn sixteen_ranges_are_served_and_seventeen_are_not() {
 }
 
 #[test]
-fn a_range_behind_the_end_is_unsatisfiable() {
+fn a_range_beyond_the_end_is_unsatisfiable() {
     // §15.5.17, §14.4.
     explained_ways(&site(), |server| {
         for range in ["bytes=1000-", "bytes=1000-1001", "bytes=-0", "bytes=5000-6000,2000-"] {
@@ -149,7 +149,7 @@ fn a_range_behind_the_end_is_unsatisfiable() {
 }
 
 #[test]
-fn a_range_that_makes_no_sense_is_ignored() {
+fn invalid_ranges_are_ignored() {
     // §14.2: an invalid ranges-specifier, or a unit that is not understood.
     explained_ways(&site(), |server| {
         for range in [
@@ -177,7 +177,7 @@ fn a_range_that_makes_no_sense_is_ignored() {
 }
 
 #[test]
-fn a_range_is_for_get_alone() {
+fn ranges_apply_only_to_get() {
     // §14.2: Range is defined for GET.
     explained_ways(&site(), |server| {
         let head = server.exchange(&Request::head("/page.txt").field("Range", "bytes=0-1"));
@@ -188,7 +188,7 @@ fn a_range_is_for_get_alone() {
 }
 
 #[test]
-fn if_range_wants_a_strong_match() {
+fn if_range_requires_a_strong_match() {
     // §13.1.5.
     explained_ways(&site(), |server| {
         let full = server.get("/page.txt");

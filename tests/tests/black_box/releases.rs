@@ -86,7 +86,7 @@ fn open_releases(server: &Server) -> usize {
 }
 
 #[test]
-fn no_request_fails_while_releases_come_and_go() {
+fn no_request_fails_while_releases_are_switched() {
     for (io, memory) in [(Io::Epoll, "map"), (Io::Uring, "map"), (Io::Epoll, "copy")] {
         let folder = Folder::new("releases");
         let archives: Vec<String> = (1..=4).map(|number| archive(&folder, number)).collect();
@@ -193,7 +193,7 @@ fn a_release_folder_is_a_site_of_a_configuration() {
 }
 
 #[test]
-fn a_site_with_such_names_is_served_as_it_is() {
+fn a_site_folder_with_the_names_of_a_release_folder_is_a_site() {
     let files = [("site/index.html", "home"), ("site/releases/1.txt", "first"), ("x", "y")];
     let folder = Folder::with("names", files);
     symlink("releases/1.txt", folder.join("site/current.pinion")).expect("a link");
@@ -215,7 +215,7 @@ fn a_site_with_such_names_is_served_as_it_is() {
 }
 
 #[test]
-fn what_is_kept_and_what_goes() {
+fn the_five_newest_releases_are_kept_and_rollback_needs_one_of_them() {
     let folder = Folder::new("kept");
     let digests: Vec<String> = (1..=7)
         .map(|number| {
@@ -265,7 +265,7 @@ fn what_is_kept_and_what_goes() {
 }
 
 #[test]
-fn what_is_not_whole_is_not_published() {
+fn damaged_archives_are_not_published() {
     let folder = Folder::new("refused");
     let (one, two) = (archive(&folder, 1), archive(&folder, 2));
     json(&folder, &["publish", &one, "live"]);
@@ -376,7 +376,7 @@ fn a_publish_that_is_killed_leaves_the_old_release_or_the_new_one() {
 }
 
 #[test]
-fn a_full_disk_leaves_the_old_release_and_says_why() {
+fn a_full_disk_is_reported_and_keeps_the_old_release() {
     let folder = Folder::new("full");
     let (one, two) = (archive(&folder, 1), archive(&folder, 2));
     json(&folder, &["publish", &one, "live"]);
@@ -415,7 +415,7 @@ fn digest_of(folder: &Folder, file: &str) -> String {
 }
 
 #[test]
-fn two_at_once_come_one_after_the_other() {
+fn concurrent_publishes_run_one_after_the_other() {
     let folder = Folder::new("two");
     let (one, two) = (archive(&folder, 1), archive(&folder, 2));
     json(&folder, &["publish", &one, "live"]);

@@ -130,7 +130,7 @@ fn a_redirect_never_leads_to_another_host() {
 }
 
 #[test]
-fn the_nearest_not_found_page_answers_with_404() {
+fn the_nearest_404_page_is_sent_with_status_404() {
     let files = ["index.html", "404.html", "docs/index.html", "docs/404.html", "docs/a/b.html"];
     explained_ways(&site(&files), |server| {
         for (target, page) in [
@@ -192,7 +192,7 @@ fn an_encoded_slash_or_nul_never_matches() {
 }
 
 #[test]
-fn what_browsers_leave_unescaped_is_understood() {
+fn characters_that_browsers_do_not_escape_are_accepted() {
     explained_ways(&site(&["index.html", "a|b^c", "docs/index.html"]), |server| {
         responses(
             server,
@@ -372,7 +372,7 @@ fn private_files_are_never_served() {
 }
 
 #[test]
-fn a_browser_that_asks_for_an_icon_gets_the_one_there_is() {
+fn a_request_for_the_icon_gets_the_icon_of_the_site() {
     explained_ways(&site(&["favicon.svg", "favicon.png", "a/favicon.svg"]), |server| {
         responses(server, &[("/favicon.ico", "favicon.svg", Some("/favicon.svg"))]);
         let icon = server.get("/favicon.ico");

@@ -20,7 +20,7 @@ fn site() -> Folder {
 }
 
 #[test]
-fn the_security_fields_are_on_every_answer() {
+fn every_response_has_the_security_fields() {
     explained_ways(&site(), |server| {
         for (request, status) in [
             (Request::get("/"), 200),
@@ -56,7 +56,7 @@ fn the_security_fields_can_be_left_out() {
 }
 
 #[test]
-fn fields_that_need_asking_for_are_not_sent() {
+fn optional_fields_are_not_sent_by_default() {
     explained_ways(&site(), |server| {
         let response = server.get("/");
         for name in ["Server", "X-Powered-By", "X-XSS-Protection", "Content-Security-Policy"] {
@@ -70,7 +70,7 @@ fn fields_that_need_asking_for_are_not_sent() {
 }
 
 #[test]
-fn a_server_name_is_sent_with_every_answer() {
+fn every_response_has_the_configured_server_name() {
     let site = site();
     Matrix::of(site.path()).serve(&["--server-name", "Pinion-Test/1"]).run(|server| {
         assert_eq!(server.get("/").field("Server"), Some("Pinion-Test/1"));
@@ -152,7 +152,7 @@ fn head_is_get_without_the_content() {
 
 /// RFC 9110 §6.6.1: the date of the response, not that of the connection or of the server's start.
 #[test]
-fn each_answer_of_a_connection_has_the_date_of_its_own_second() {
+fn each_response_has_the_date_of_its_own_second() {
     let site = site();
     let start = |way: Way| {
         eprintln!("{way:?}"); // Shown when the case fails.

@@ -48,7 +48,7 @@ impl Application {
 
 /// Returns the description of a request by the application.
 #[track_caller]
-fn told(text: &str) -> Value {
+fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
@@ -64,14 +64,14 @@ fn requests_are_forwarded_where_no_file_responds() {
         for target in ["/api", "/api/", "/api/file.txt", "/%61pi/file.txt?a=b&c", "/missing"] {
             let response = server.get(target);
             assert_eq!(response.status, 200, "{response}");
-            assert_eq!(told(response.text())["url"], target);
+            assert_eq!(parsed(response.text())["url"], target);
             assert_eq!(response.field("X-App"), Some("node"));
             // The security fields of the site, which the application has not set.
             assert_eq!(response.field("X-Content-Type-Options"), Some("nosniff"));
         }
         let response = server.exchange(&Request::new("POST", "/form").body(b"a=1"));
         assert_eq!(
-            (told(response.text())["method"].as_str(), response.status),
+            (parsed(response.text())["method"].as_str(), response.status),
             (Some("POST"), 200)
         );
         let head = server.exchange(&Request::head("/missing"));
@@ -81,7 +81,7 @@ fn requests_are_forwarded_where_no_file_responds() {
 
 /// A rule with status 404 is not forwarded to the application.
 #[test]
-fn rules_come_before_the_application() {
+fn rules_precede_the_application() {
     let upstream = Upstream::echo();
     let files = [
         ("site/index.html", "home"),
@@ -107,7 +107,7 @@ fn rules_come_before_the_application() {
 
 /// Content that is too long for everything but an application does not bypass rules and files.
 #[test]
-fn long_content_goes_where_short_content_goes() {
+fn long_content_is_routed_like_short_content() {
     // More content than is accepted if only a file could be the response.
     const BYTES: usize = 3 << 20;
     let upstream = Upstream::start(|connection| {
@@ -142,7 +142,7 @@ fn long_content_goes_where_short_content_goes() {
 
 /// RFC 9110 §7.6.1, §7.6.3.
 #[test]
-fn the_application_is_told_who_asks_and_nothing_of_the_connection() {
+fn the_application_gets_the_client_and_no_hop_by_hop_fields() {
     let application = Application::start();
     let (url, site) = (application.url(), application.folder.join("site"));
     let flags = ["--proxy", &url];
@@ -169,12 +169,12 @@ fn the_application_is_told_who_asks_and_nothing_of_the_connection() {
             // RFC 9113 §8.2.3: the parts of a cookie are joined again.
             request = request.field("Cookie", "b=2");
         }
-        let told = told(server.exchange(&request).text());
-        let headers = &told["headers"];
+        let received = parsed(server.exchange(&request).text());
+        let headers = &received["headers"];
         let is_secured = !matches!(server.protocol(), Protocol::Http1 | Protocol::Http2Clear);
-        assert_eq!(headers["x-forwarded-for"], "127.0.0.1", "{told}");
+        assert_eq!(headers["x-forwarded-for"], "127.0.0.1", "{received}");
         assert_eq!(headers["x-forwarded-proto"], if is_secured { "https" } else { "http" });
-        assert_eq!(headers["x-forwarded-host"], headers["host"], "{told}");
+        assert_eq!(headers["x-forwarded-host"], headers["host"], "{received}");
         assert_eq!(headers["x-custom"], "kept");
         assert_eq!(headers["date"], "Sun, 06 Nov 1994 08:49:37 GMT", "signatures may cover it");
         assert_eq!(headers["x-forwarded-ssl"], Value::Null);
@@ -182,9 +182,9 @@ fn the_application_is_told_who_asks_and_nothing_of_the_connection() {
         let via = headers["via"].as_str().expect("Via");
         assert!(via.starts_with("1.0 earlier, ") && via.contains(" pinion-"), "{via}");
         let cookie = headers["cookie"].as_str();
-        assert!(cookie == Some("a=1") || cookie == Some("a=1; b=2"), "{told}");
+        assert!(cookie == Some("a=1") || cookie == Some("a=1; b=2"), "{received}");
         for name in ["x-hop", "keep-alive", "te", "forwarded", "x-real-ip", "proxy", "upgrade"] {
-            assert_eq!(headers[name], Value::Null, "{name}: {told}");
+            assert_eq!(headers[name], Value::Null, "{name}: {received}");
         }
     });
 }
@@ -216,7 +216,7 @@ fn large_content_passes_in_both_directions() {
             Request::new("PUT", "/up").chunked(&content, 10_000),
         ] {
             let response = server.exchange(&request);
-            assert_eq!(told(response.text())["bytes"], LARGE_BYTES, "{response}");
+            assert_eq!(parsed(response.text())["bytes"], LARGE_BYTES, "{response}");
         }
     });
 }
@@ -315,7 +315,7 @@ fn a_connection_can_be_switched_to_another_protocol() {
 
 /// Without `Upgrade` in `Connection`, and to HTTP/2, no connection is switched (RFC 9110 §7.8).
 #[test]
-fn only_what_the_client_asks_for_is_switched() {
+fn only_requested_protocols_are_switched_to() {
     let upstream = Upstream::saying(
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nsecret",
     );
@@ -386,7 +386,7 @@ fn only_safe_requests_are_repeated() {
 }
 
 #[test]
-fn a_request_that_comes_back_is_a_loop() {
+fn a_request_that_returns_is_a_loop() {
     let folder = Folder::new("proxy-loop");
     let socket = folder.join("socket");
     let (listen, proxy) =
@@ -446,7 +446,7 @@ fn reload(server: &Server) {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_is_served() {
+fn invalid_proxy_flags_end_the_start() {
     for (value, reason) in [
         ("127.0.0.1:3000", "has to begin with http:// or https://"),
         ("http://a/b", "has no path"),

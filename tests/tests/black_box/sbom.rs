@@ -23,7 +23,7 @@ fn components(document: &Value) -> &[Value] {
 }
 
 #[test]
-fn the_document_is_as_cyclonedx_has_it() {
+fn the_document_follows_cyclonedx() {
     let folder = Folder::with("sbom", [("pinion.cdx.json", document().to_string().as_str())]);
     let mut python = python_program("python3");
     python.args(["-c", VALIDATE_SBOM]).arg(folder.join("pinion.cdx.json"));
@@ -31,7 +31,7 @@ fn the_document_is_as_cyclonedx_has_it() {
 }
 
 #[test]
-fn every_crate_is_the_one_of_the_lock_file() {
+fn every_crate_has_the_version_and_checksum_of_the_lock_file() {
     let lock = fs::read_to_string(source_root().join("Cargo.lock")).expect("the lock file");
     let document = document();
     for component in components(&document) {
@@ -62,7 +62,7 @@ fn every_crate_is_the_one_of_the_lock_file() {
 }
 
 #[test]
-fn whatever_is_needed_is_listed() {
+fn the_listed_components_are_those_reachable_by_dependencies() {
     let document = document();
     let listed: BTreeSet<&str> = components(&document)
         .iter()

@@ -155,7 +155,7 @@ fn only_a_time_limit_for_this_process_takes_a_thread() {
 }
 
 #[test]
-fn a_server_that_works_is_reported_again_and_again() {
+fn a_working_server_sends_watchdog_messages() {
     for io in Io::BOTH {
         let folder = Folder::with("notify", [("index.html", "home")]);
         let manager = NotifySocket::at_path();
@@ -177,7 +177,7 @@ fn a_server_that_works_is_reported_again_and_again() {
 
 /// A worker that the kernel keeps waiting: it opens a named pipe that has no writer.
 #[test]
-fn a_worker_that_hangs_ends_the_reports() {
+fn a_hanging_worker_stops_the_watchdog_messages() {
     let (folder, path) = script(
         "pinion.get('/hang', function(req)\n\
              io.open(req.query.pipe):close()\n\

@@ -54,8 +54,8 @@ fn said(shell: &mut Command, folder: &Folder) -> String {
     shell.env("XDG_DATA_HOME", folder.path()).env("ZDOTDIR", folder.path());
     shell.env("TERM", "dumb").env("LC_ALL", "C.UTF-8");
     let ended = output(shell);
-    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert!(ended.status.success() && told.is_empty(), "{}: {told}", ended.status);
+    let text = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(ended.status.success() && text.is_empty(), "{}: {text}", ended.status);
     String::from_utf8(ended.stdout).expect("text")
 }
 

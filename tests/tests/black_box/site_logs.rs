@@ -96,13 +96,13 @@ fn each_site_writes_to_its_own_log() {
         lines(&folder.join(format!("{name}.1")), "/?first", count);
     }
     // No site is loaded again for this.
-    let told = server.lines();
-    assert!(told.iter().all(|line| !line.contains("reloaded")), "{told:?}");
+    let printed = server.lines();
+    assert!(printed.iter().all(|line| !line.contains("reloaded")), "{printed:?}");
     server.stop();
 }
 
 #[test]
-fn a_reload_takes_up_other_logs() {
+fn a_reload_opens_and_closes_changed_logs() {
     let folder = sites("site-logs-reload");
     folder.write("pinion.toml", configuration(OWN, OF_SERVER));
     let server = Start::configured(&folder.join("pinion.toml")).flags(&["--workers", "1"]).start();
@@ -129,7 +129,7 @@ fn a_reload_takes_up_other_logs() {
 }
 
 #[test]
-fn a_site_alone_may_have_a_log() {
+fn one_site_may_have_a_log_without_a_log_of_the_server() {
     let folder = sites("site-logs-alone");
     folder.write("pinion.toml", configuration([OWN[0], "", "", ""], ""));
     let server = Start::configured(&folder.join("pinion.toml")).start();
@@ -143,7 +143,7 @@ fn a_site_alone_may_have_a_log() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_is_told_with_its_site() {
+fn a_log_that_cannot_be_opened_is_an_error_of_its_site() {
     let folder = sites("site-logs-wrong");
     folder.write("folder/file", "");
     for (keys, code, said) in [

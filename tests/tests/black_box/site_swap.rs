@@ -106,7 +106,7 @@ fn a_file_of_a_watched_folder_is_replaced_under_load() {
 }
 
 #[test]
-fn a_reload_that_fails_leaves_what_was_there_and_later_ones_succeed() {
+fn a_failed_reload_keeps_the_previous_version_and_later_ones_succeed() {
     for io in Io::BOTH {
         let folder = Folder::new("failing");
         publish_archive(&folder, 1);
@@ -143,7 +143,7 @@ fn wait_until_all_are(server: &Server, status: u16) {
 }
 
 #[test]
-fn a_truncated_archive_costs_its_answers_and_never_the_server() {
+fn a_truncated_archive_breaks_its_responses_but_not_the_server() {
     for io in Io::BOTH {
         for kept_bytes in [0, 4096, 300_000] {
             let folder = Folder::new("truncated");
@@ -189,7 +189,7 @@ fn a_copy_in_memory_is_not_touched_by_truncation() {
 }
 
 #[test]
-fn a_large_file_of_a_folder_that_changes_costs_its_own_answers_alone() {
+fn a_changed_large_file_breaks_only_its_own_responses() {
     // More files than the server can guard one by one.
     const LARGE_FILES: u32 = 80;
     const LARGE_BYTES: u64 = (1 << 20) + 4096;

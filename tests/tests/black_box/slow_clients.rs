@@ -37,7 +37,7 @@ fn site() -> Folder {
 }
 
 #[test]
-fn slow_clients_leave_others_unharmed() {
+fn slow_clients_do_not_affect_others() {
     let folder = site();
     // Both run at once, because the attacks wait far more than they work.
     thread::scope(|scope| {
@@ -53,7 +53,7 @@ fn slow_clients_leave_others_unharmed() {
 }
 
 fn withstands(server: &Server) {
-    let bound_bytes = server.told_bound_bytes();
+    let bound_bytes = server.reported_bound_bytes();
     thread::scope(|scope| {
         let attacks = ATTACKS.map(|(name, flags)| scope.spawn(move || attack(server, name, flags)));
         let mut dripping = slow_content(server);
@@ -135,7 +135,7 @@ end)
 /// RFC 9110 §15.5.9. Only the time without a byte counts, so the result is the same on a busy
 /// machine.
 #[test]
-fn a_body_that_stalls_is_answered_with_408() {
+fn a_stalled_body_gets_408() {
     let site = Folder::with("stalled-body", [("main.lua", WAITING)]);
     site.write("public_html/index.html", "home");
     // Without its flag, a body would have more time than a head has here.

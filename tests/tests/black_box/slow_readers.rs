@@ -92,7 +92,7 @@ fn with_little_room(server: SocketAddr) -> io::Result<TcpStream> {
 /// 5 KiB at 1 KiB/s, which no server may treat as too slow. All run at once, because each takes
 /// some seconds.
 #[test]
-fn a_reader_that_takes_a_piece_each_second_gets_it_all() {
+fn a_reader_of_one_piece_a_second_gets_the_whole_response() {
     let site = Folder::new("slow-readers");
     let content = noise(5 * PIECE_BYTES);
     site.write("small.bin", &content);
@@ -121,7 +121,7 @@ fn a_reader_that_takes_a_piece_each_second_gets_it_all() {
 /// it, and a client of HTTP/2 sends frames while it reads: a closed connection would reset, and the
 /// kernel would drop the rest.
 #[test]
-fn over_http2_the_last_response_arrives_at_who_speaks_while_it_reads() {
+fn over_http2_a_client_that_sends_while_reading_gets_the_last_response() {
     // Like PIECE_BYTES, but larger, so that the test ends after some seconds.
     const PIECE_BYTES: usize = 8 << 10;
     const PAUSE: Duration = Duration::from_millis(200);
@@ -181,7 +181,7 @@ fn content_of(mut frames: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn over_http1_a_reader_with_little_room_gets_it_all() {
+fn over_http1_a_small_receive_buffer_gets_the_whole_response() {
     let (site, content) = (Folder::new("slow-readers"), noise(large_bytes()));
     site.write("large.bin", &content);
     for protocol in [Protocol::Http1, Protocol::Http1Tls] {
@@ -203,7 +203,7 @@ fn over_http1_a_reader_with_little_room_gets_it_all() {
 /// The window is opened after each read, and never by more than a piece, so the client limits the
 /// received bytes.
 #[test]
-fn over_http2_a_reader_with_a_small_window_gets_it_all() {
+fn over_http2_a_small_window_gets_the_whole_response() {
     let site = Folder::new("slow-readers");
     site.write("small.bin", noise(5 << 10));
     site.write("large.bin", noise(1 << 20));

@@ -248,7 +248,7 @@ fn a_chunk_that_could_be_read_twice_ends_the_connection() {
 }
 
 #[test]
-fn what_is_meant_for_a_tunnel_is_no_request() {
+fn bytes_after_a_refused_connect_are_not_a_request() {
     // RFC 9110 §9.3.6: a client may send bytes before it knows that there is no tunnel.
     Matrix::of(site().path()).http1_only(FRAMING).run(|server| {
         is_refused(server, 501, b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n");

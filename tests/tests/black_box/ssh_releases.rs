@@ -158,7 +158,7 @@ fn archives() -> (Folder, String, String) {
 }
 
 #[test]
-fn publish_list_and_go_back_over_ssh() {
+fn publish_list_and_rollback_work_over_ssh() {
     let bin = pinion().parent().expect("a folder").display().to_string();
     let machine = Machine::new(&format!("{bin}:/usr/bin:/bin"));
     let (_folder, one, two) = archives();
@@ -184,14 +184,18 @@ fn publish_list_and_go_back_over_ssh() {
     assert_eq!((&back["digest"], &back["taken_up"]), (&first["digest"], &true.into()));
     assert_eq!(server.get("/").text(), "one");
     let digest = second["digest"].as_str().expect("a digest");
-    let told = machine.pinion(&["rollback", &url, &digest[..8]]);
-    assert_eq!(told.code, Some(0), "{}", told.stderr);
-    assert!(told.stderr.contains("rolled back to") && told.stdout.is_empty(), "{}", told.stderr);
+    let rollback = machine.pinion(&["rollback", &url, &digest[..8]]);
+    assert_eq!(rollback.code, Some(0), "{}", rollback.stderr);
+    assert!(
+        rollback.stderr.contains("rolled back to") && rollback.stdout.is_empty(),
+        "{}",
+        rollback.stderr
+    );
     server.stop();
 }
 
 #[test]
-fn what_goes_wrong_at_the_other_end_is_told() {
+fn errors_of_the_remote_machine_are_reported() {
     let machine = Machine::new("/usr/bin:/bin");
     let (folder, one, _) = archives();
     let url = machine.url(&machine.folder.join("live"));
@@ -235,7 +239,7 @@ fn what_goes_wrong_at_the_other_end_is_told() {
 }
 
 #[test]
-fn without_ssh_it_is_said() {
+fn a_missing_ssh_program_is_reported() {
     let (folder, one, _) = archives();
     let mut command = Command::new(pinion());
     command.args(["publish", &one, "ssh://127.0.0.1/live"]).env("PATH", folder.path());

@@ -46,7 +46,7 @@ fn stalls(protocol: Protocol) -> &'static [Stall] {
 }
 
 #[test]
-fn who_stops_in_the_middle_is_cut_off_and_nobody_else() {
+fn stalled_exchanges_time_out_and_others_continue() {
     let folder = Folder::with("stalls", [("site/main.lua", HANDLERS)]);
     folder.write("site/public_html/index.html", "home");
     folder.write("site/public_html/large.bin", vec![b'x'; LARGE_BYTES]);

@@ -35,7 +35,7 @@ fn first_line(start: Start, begin: &str) -> String {
 }
 
 #[test]
-fn a_start_shows_what_is_served_and_where_to_look_at_it() {
+fn the_start_prints_the_site_and_its_url() {
     let files = Folder::with("start", [("site/index.html", "home"), ("site/a.css", "a {}")]);
     let site = files.join("site");
     let name = site.display();
@@ -52,7 +52,7 @@ fn a_start_shows_what_is_served_and_where_to_look_at_it() {
 
 /// A request for a host that no site names gets 421.
 #[test]
-fn the_url_to_open_has_a_host_of_a_site() {
+fn the_printed_url_has_a_host_of_a_site() {
     let files = Folder::with("start-hosts", [("site/index.html", "home")]);
     for (hosts, opens) in [("\"a.test\"", false), ("\"a.test\", \"localhost\"", true)] {
         files.write(
@@ -78,7 +78,7 @@ fn the_url_to_open_has_a_host_of_a_site() {
 }
 
 #[test]
-fn a_start_shows_what_is_left_out() {
+fn the_start_prints_the_excluded_paths() {
     let site = Folder::with("start", [("index.html", "home")]);
     for name in [".a", ".b", "c~", "d.log", "e.tmp", "f.lock"] {
         site.write(name, "left out");
@@ -112,7 +112,7 @@ fn a_signal_ends_a_start_that_still_builds() {
 }
 
 #[test]
-fn a_reload_that_is_asked_for_while_the_site_is_built_comes_after_it() {
+fn a_reload_requested_during_the_first_build_follows_it() {
     let site = Folder::with("hup", [("index.html", "home")]);
     add_pages(&site, 2);
     let mut server = Start::site(site.path()).flags(&SLOWLY).begin();
@@ -125,7 +125,7 @@ fn a_reload_that_is_asked_for_while_the_site_is_built_comes_after_it() {
 }
 
 #[test]
-fn a_signal_ends_a_server_whose_reload_still_builds() {
+fn a_signal_ends_a_server_during_the_build_of_a_reload() {
     for io in Io::BOTH {
         let site = Folder::with("rebuilding", [("index.html", "home")]);
         let start = Start::site(site.path()).flags(&SLOWLY).flags(&["--io", io.as_str()]);

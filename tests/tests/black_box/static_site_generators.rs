@@ -146,7 +146,7 @@ fn node(script: &Command) -> Command {
 }
 
 #[test]
-fn hugo() {
+fn a_site_of_hugo_is_built_and_served() {
     let [_, _, rules] = row(&page(), "Hugo");
     let layout = "<html><body>{{ .Content }}</body></html>";
     let project = Project::new(
@@ -165,7 +165,7 @@ fn hugo() {
 }
 
 #[test]
-fn eleventy() {
+fn a_site_of_eleventy_is_built_and_served() {
     let page = page();
     let configuration = marked(section(&page, "Eleventy"), "js");
     let [configuration] = &configuration[..] else { panic!("{configuration:?}") };
@@ -186,7 +186,7 @@ fn eleventy() {
 }
 
 #[test]
-fn astro() {
+fn a_site_of_astro_is_built_and_served() {
     let [_, _, rules] = row(&page(), "Astro");
     let project = Project::new(
         "Astro",
@@ -203,7 +203,7 @@ fn astro() {
 }
 
 #[test]
-fn mkdocs() {
+fn a_site_of_mkdocs_is_built_and_served() {
     let [_, _, rules] = row(&page(), "MkDocs");
     let project = Project::new(
         "MkDocs",

@@ -70,7 +70,7 @@ fn redis_cli_finds_a_store_and_nothing_else_listens() {
 }
 
 #[test]
-fn a_store_that_others_can_reach_asks_for_a_password() {
+fn a_store_on_a_public_address_needs_a_password() {
     let folder = Folder::new("store-alone-password");
     folder.write("password", "open sesame\n");
     let password = folder.join("password");
@@ -91,7 +91,7 @@ fn a_store_that_others_can_reach_asks_for_a_password() {
 }
 
 #[test]
-fn what_a_store_cannot_use_is_refused() {
+fn flags_without_effect_on_a_store_are_refused() {
     let folder = Folder::with("store-alone-refused", [("site/index.html", "a site")]);
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\n");
     let (site, file) = (folder.join("site"), folder.join("pinion.toml"));
@@ -132,8 +132,8 @@ fn ask(folder: &Folder, arguments: &[&str]) -> Ended {
 fn status(folder: &Folder) -> Value {
     let ended = ask(folder, &["status", "--json"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    let told: Value = serde_json::from_str(&ended.stdout).expect("one document");
-    told["servers"][0].clone()
+    let report: Value = serde_json::from_str(&ended.stdout).expect("one document");
+    report["servers"][0].clone()
 }
 
 fn session(name: &str) -> Folder {
@@ -143,25 +143,25 @@ fn session(name: &str) -> Folder {
 }
 
 #[test]
-fn a_store_is_controlled_as_every_server() {
+fn a_store_has_the_control_commands() {
     for io in Io::BOTH {
         let folder = session("store-alone-control");
         let start = Start::store(&["127.0.0.1:0", "--store-memory", "64", "--io", io.as_str()]);
         let mut server = start.session(&folder.join("run")).start_without_http();
         let mut client = StoreClient::connect(server.address_of("redis").port());
         assert_eq!(client.say("SETRANGE a 2999999 x"), ":3000000");
-        let told = status(&folder);
-        assert_eq!((&told["sites"], &told["requests"]["total"]), (&json!([]), &json!(0)));
+        let report = status(&folder);
+        assert_eq!((&report["sites"], &report["requests"]["total"]), (&json!([]), &json!(0)));
         assert_eq!(
-            (&told["configuration"], &told["connections"]["open"]),
+            (&report["configuration"], &report["connections"]["open"]),
             (&json!(null), &json!(1))
         );
-        let store = &told["store"];
+        let store = &report["store"];
         assert_eq!(
             (&store["max_bytes"], &store["eviction"]),
             (&json!(64 << 20), &json!("noeviction"))
         );
-        assert!(store["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 2_000_000), "{told}");
+        assert!(store["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 2_000_000), "{report}");
         let text = ask(&folder, &["status"]).stdout;
         assert!(text.contains(" of keys and values, at most 64.0 MiB, noeviction"), "{text}");
         for odd in ["http", "site", "requests", "latency"] {
@@ -293,7 +293,7 @@ fn a_store_that_stops_waits_for_commands() {
 }
 
 #[test]
-fn a_service_manager_hears_of_a_store() {
+fn a_store_notifies_the_service_manager() {
     let manager = NotifySocket::at_path();
     let start = Start::store(&["127.0.0.1:0"]).under(manager.runner());
     let server = start.start_without_http();
@@ -306,7 +306,7 @@ fn a_service_manager_hears_of_a_store() {
 }
 
 #[test]
-fn a_store_has_tls_alone() {
+fn a_store_can_listen_only_with_tls() {
     for io in Io::BOTH {
         let folder = session("store-alone-tls");
         let pair = Pair::new(&folder, "a", &["localhost"]);
@@ -325,20 +325,20 @@ fn a_store_has_tls_alone() {
 }
 
 #[test]
-fn a_proxy_tells_the_address_of_a_client() {
+fn the_proxy_protocol_passes_the_address_of_a_client() {
     for io in Io::BOTH {
         let server = start(io, &["127.0.0.1:0", "--proxy-protocol", "127.0.0.1"]);
         let mut client = StoreClient::connect(server.address_of("redis").port());
         client.send("PROXY TCP4 192.0.2.7 127.0.0.1 4711 6379\nCLIENT INFO");
         assert!(client.line().starts_with('$'));
-        let told = client.line();
-        assert!(told.contains(" addr=192.0.2.7:4711 "), "{told}");
+        let reply = client.line();
+        assert!(reply.contains(" addr=192.0.2.7:4711 "), "{reply}");
         server.stop();
     }
 }
 
 #[test]
-fn statistics_of_a_store_have_no_responses() {
+fn statistics_of_a_store_omit_responses() {
     for io in Io::BOTH {
         let server = start(io, &["127.0.0.1:0", "--stats", "3600"]);
         let mut client = StoreClient::connect(server.address_of("redis").port());

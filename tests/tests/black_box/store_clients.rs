@@ -201,7 +201,7 @@ fn shown(path: &Path) -> String {
 }
 
 #[test]
-fn a_store_that_others_can_reach_needs_a_password() {
+fn a_store_on_a_public_address_needs_a_password() {
     let folder = Folder::new("store-open");
     folder.write("site/index.html", "a site");
     let site = shown(&folder.join("site"));

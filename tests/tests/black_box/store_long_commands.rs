@@ -49,7 +49,7 @@ fn a_command_on_a_large_value_does_not_hold_up_others() {
 }
 
 #[test]
-fn a_client_that_is_gone_ends_nothing_but_its_reply() {
+fn a_disconnected_client_loses_only_its_reply() {
     for io in Io::BOTH {
         let folder = Folder::new("store-jobs-gone");
         let (server, port) = start(&folder, io);

@@ -56,7 +56,7 @@ fn text(lines: usize) -> String {
 }
 
 #[test]
-fn a_key_is_a_page() {
+fn a_key_is_served_as_a_page() {
     for io in Io::BOTH {
         let folder = Folder::new("store-pages");
         let pages = Pages::start(&folder, io, LIVE);
@@ -184,7 +184,7 @@ fn a_page_waits_for_a_command_that_takes_long() {
 
 /// RFC 9110, sections 13 and 14.
 #[test]
-fn conditions_and_ranges() {
+fn pages_support_conditional_and_range_requests() {
     let folder = Folder::new("store-pages-conditions");
     let pages = Pages::start(&folder, Io::Epoll, LIVE);
     for (key, value) in [("short", "0123456789".to_owned()), ("long", text(1000))] {
@@ -212,7 +212,7 @@ fn conditions_and_ranges() {
 }
 
 #[test]
-fn codings() {
+fn pages_are_compressed_by_accept_encoding() {
     let folder = Folder::new("store-pages-codings");
     let pages = Pages::start(&folder, Io::Epoll, LIVE);
     let value = text(500);
@@ -255,7 +255,7 @@ fn codings() {
 
 /// Files of the site may respond first, and the other rules of the site apply to pages, too.
 #[test]
-fn pages_are_part_of_their_site() {
+fn pages_have_the_rules_fields_and_access_checks_of_their_site() {
     let folder = Folder::new("store-pages-site");
     folder.write("site/_headers", "/*\n  X-Site: yes\n/secret/*\n  Cache-Control: max-age=9\n");
     folder.write("users", "ann:$2y$04$sbOc4hgK..xPRVSwN38OlOp3uM7RQLbWx/TM7d.TH76bkRcwE7Iju\n");
@@ -279,7 +279,7 @@ fn pages_are_part_of_their_site() {
 }
 
 #[test]
-fn pages_come_over_all_protocols() {
+fn pages_are_served_over_all_protocols() {
     let ways = Protocol::SPOKEN.iter().flat_map(|&protocol| Io::BOTH.map(|io| (protocol, io)));
     for (protocol, io) in ways {
         let folder = Folder::new("store-pages-protocols");
@@ -310,7 +310,7 @@ fn pages_come_over_all_protocols() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn wrong_page_settings_are_errors() {
     let folder = Folder::new("store-pages-wrong");
     folder.write("site/index.html", "a site");
     let site = folder.join("site");

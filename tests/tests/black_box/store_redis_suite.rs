@@ -149,7 +149,7 @@ fn the_tests_of_redis_pass() {
 }
 
 #[test]
-fn failures_of_the_harness_are_found() {
+fn failures_in_the_output_of_the_redis_suite_are_found() {
     let said = "[\u{1b}[0;32;49mok\u{1b}[0m]: fine (1 ms)\n[\u{1b}[0;31;49merr\u{1b}[0m]: wrong in \
                 tests/a.tcl\nExpected '1'\n[\u{1b}[0;32;49mok\u{1b}[0m]: fine (1 ms)\n";
     assert_eq!(failures(&plain(said)), ["[err]: wrong in tests/a.tcl\nExpected '1'"]);

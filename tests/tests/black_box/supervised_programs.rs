@@ -200,7 +200,7 @@ fn a_program_that_floods_its_output_is_bounded() {
 
 /// A process that detaches itself does not outlive its program, so it never exists twice.
 #[test]
-fn daemons_end_with_their_program() {
+fn daemons_of_a_program_end_with_it() {
     let sleep = unique(2);
     let script = format!("setsid sh -c 'setsid sleep {sleep} & exit'; exit 0");
     let folder = configured(&shell("daemon", &script, ""));
@@ -315,7 +315,7 @@ fn a_reload_touches_only_programs_that_have_changed() {
 }
 
 #[test]
-fn the_first_program_needs_a_restart() {
+fn adding_the_first_program_needs_a_restart() {
     let folder = configured("");
     let server = start(&folder);
     configure(&folder, &shell("late", "exec sleep 9999", ""));
@@ -367,7 +367,7 @@ fn settings_of_a_program_apply() {
 /// Root can change the user and the root directory. Without privileges a server with such a file
 /// does not start, and reports the reason.
 #[test]
-fn another_user_and_another_root() {
+fn a_program_can_have_another_user_and_root_directory() {
     let root = EmptyRoot::with_program("/app/pinion");
     let directory = root.outside("/");
     fs::set_permissions(&directory, Permissions::from_mode(0o755)).expect("a mode");
@@ -461,7 +461,7 @@ fn programs_are_started_again_while_the_server_drains() {
 }
 
 #[test]
-fn a_killed_spawner_ends_all_programs_and_the_server_goes_on() {
+fn a_killed_spawner_ends_all_programs_and_the_server_continues() {
     let sleep = unique(5);
     let script = format!("setsid sh -c 'setsid sleep {sleep} & exit' & exec sleep {sleep}");
     let folder = configured(&shell("app", &script, ""));
@@ -548,7 +548,7 @@ fn status_lists_programs() {
 /// A program that cannot be executed now is no reason to stop the sites, or to refuse a reload. It
 /// is an error for `pinion check`, and a start reports the same, with the line and the column.
 #[test]
-fn a_program_whose_file_is_missing_stops_nothing_else() {
+fn a_missing_program_file_stops_nothing_else() {
     let folder = configured(
         "[[program]]\nname = \"app\"\ncommand = [\"/no/such/program\"]\n\
          [[program]]\nname = \"other\"\ncommand = [\"/etc/passwd\"]\ndirectory = \"/tmp\"\n",

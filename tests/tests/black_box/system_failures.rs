@@ -37,7 +37,7 @@ fn limited(limit: &str) -> Command {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_costs_what_it_forbids() {
+fn a_file_size_limit_fails_only_the_larger_writes() {
     const LIMIT_BYTES: u64 = 100_000;
     let ((_folder, site), logs) = (script(UPLOADS), Folder::new("fsize"));
     let log = logs.join("log");
@@ -58,7 +58,7 @@ fn a_limit_on_the_size_of_files_costs_what_it_forbids() {
 }
 
 #[test]
-fn signals_of_other_servers_do_no_harm() {
+fn usr1_reopens_the_logs_and_usr2_is_ignored() {
     let folder = Folder::with("signals", [("site/index.html", "home")]);
     let (log, rotated) = (folder.join("log"), folder.join("log.1"));
     let flags = ["--access-log", log.to_str().expect("text")];
@@ -86,7 +86,7 @@ fn signals_of_other_servers_do_no_harm() {
 /// limit counts all processes of a user, so the test uses a user without other processes, as far as
 /// it may change its user.
 #[test]
-fn a_limit_on_threads_ends_no_start_by_a_signal() {
+fn a_thread_limit_is_an_error_and_not_a_crash() {
     let root = EmptyRoot::with_program("/pinion");
     root.copy(&source_root().join("examples/site/index.html"), "/site/index.html");
     let user = 60_000 + std::process::id() % 5_000;
@@ -118,7 +118,7 @@ fn a_limit_on_threads_ends_no_start_by_a_signal() {
 
 /// In a container that was made from scratch there is no `/tmp`.
 #[test]
-fn uploads_are_kept_in_memory_where_there_is_no_folder_for_them() {
+fn without_a_temporary_folder_uploads_are_kept_in_memory() {
     let root = EmptyRoot::with_program("/pinion");
     let (_folder, site) = script(UPLOADS);
     root.copy(&site, "/site.lua");

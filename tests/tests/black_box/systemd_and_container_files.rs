@@ -47,14 +47,14 @@ fn complaints(folder: &Folder, units: &[&str]) -> String {
     // The manual is not installed here.
     verify.args(["verify", "--man=no"]).args(units).current_dir(folder.path());
     let verified = pinion_tests::external_programs::output(&mut verify);
-    let told = String::from_utf8_lossy(&verified.stderr).into_owned();
-    assert!(verified.status.success(), "{told}");
-    told
+    let text = String::from_utf8_lossy(&verified.stderr).into_owned();
+    assert!(verified.status.success(), "{text}");
+    text
 }
 
 /// docs/certbot.md adds settings to the unit, so that the server can read its keys.
 #[test]
-fn systemd_takes_the_unit_with_either_way_to_the_keys() {
+fn systemd_accepts_the_unit_with_either_access_to_the_keys() {
     let unit = read("packaging/pinion.service");
     let document = read("docs/certbot.md");
     for setting in ["SupplementaryGroups", "LoadCredential"] {
@@ -67,13 +67,13 @@ fn systemd_takes_the_unit_with_either_way_to_the_keys() {
         assert_eq!(complaints(&folder, &["pinion.service"]), "", "{line}");
         // systemd reads the addition, and reports unknown settings.
         folder.write(override_conf, format!("[Service]\nOther{line}\n"));
-        let told = complaints(&folder, &["pinion.service"]);
-        assert!(told.contains(&format!("Other{setting}")), "{line}");
+        let output = complaints(&folder, &["pinion.service"]);
+        assert!(output.contains(&format!("Other{setting}")), "{line}");
     }
 }
 
 #[test]
-fn systemd_takes_the_unit_as_it_is_and_finds_it_well_locked() {
+fn systemd_accepts_the_unit_and_rates_it_as_secure() {
     let unit = read("packaging/pinion.service");
     let folder = Folder::new("unit");
     // The program must exist.
@@ -96,7 +96,7 @@ fn is_locked(folder: &Folder, unit: &str, exposure_max: u32) {
 }
 
 #[test]
-fn systemd_takes_the_unit_for_apps() {
+fn systemd_accepts_the_unit_for_apps() {
     let unit = read("packaging/pinion-apps.service");
     let folder = Folder::new("unit-apps");
     folder.write("pinion-apps.service", unit.replace(INSTALLED, &pinion().display().to_string()));
@@ -139,7 +139,7 @@ fn documented_units(folder: &Folder) -> Vec<String> {
 /// The unit of docs/installing.md works with the socket of the package, and with those of HTTPS
 /// instead.
 #[test]
-fn systemd_takes_the_socket_units() {
+fn systemd_accepts_the_socket_units() {
     let folder = Folder::new("unit-sockets");
     let unit = read("packaging/pinion.service");
     folder.write("pinion.service", unit.replace(INSTALLED, &pinion().display().to_string()));
@@ -156,7 +156,7 @@ fn systemd_takes_the_socket_units() {
 
 /// The configuration for socket units in docs/installing.md, with sockets as in these units.
 #[test]
-fn the_server_takes_the_sockets_of_the_units() {
+fn the_server_accepts_the_sockets_of_the_units() {
     let document = read("docs/installing.md");
     let blocks = document.split("```toml\n").skip(1).filter_map(|block| block.split("```").next());
     let configuration = blocks.into_iter().find(|block| block.contains("\"fd:https\""));
@@ -203,7 +203,7 @@ fn words(command: &str, folder: &Folder) -> Vec<String> {
 }
 
 #[test]
-fn the_server_does_without_the_calls_that_the_unit_refuses() {
+fn the_server_works_without_the_system_calls_that_the_unit_refuses() {
     let unit = read("packaging/pinion.service");
     let refused = refused_calls(&settings(&unit, "SystemCallFilter"));
     assert!(refused.len() > 50, "only {} calls are refused", refused.len());
@@ -249,7 +249,7 @@ fn the_server_does_without_the_calls_that_the_unit_refuses() {
 }
 
 #[test]
-fn a_wrong_configuration_is_not_tried_again() {
+fn a_wrong_configuration_causes_no_restart() {
     let unit = read("packaging/pinion.service");
     let folder = Folder::with("unit", [("pinion.toml", "[[site]]\npath = 1\n")]);
     let commands = [settings(&unit, "ExecStart")[0], settings(&unit, "ExecReload")[0]];
@@ -316,7 +316,7 @@ fn list(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_image_is_built_from_what_is_there() {
+fn the_image_is_built_from_existing_files() {
     let [build, _] = &stages()[..] else { panic!("two stages") };
     let workspace = read("Cargo.toml");
     let image = only(build, "FROM").strip_suffix(" AS build").expect("a name");
@@ -332,7 +332,7 @@ fn an_image_is_built_from_what_is_there() {
 }
 
 #[test]
-fn the_image_serves_its_site_as_nobody_in_particular() {
+fn the_image_serves_its_site_as_an_unprivileged_user() {
     let [build, image] = &stages()[..] else { panic!("two stages") };
     assert_eq!(only(image, "FROM"), "scratch");
     let runs: Vec<&str> =
@@ -377,7 +377,7 @@ fn the_image_serves_its_site_as_nobody_in_particular() {
 
 /// An image of docs/installing.md that is based on another one, and adds a site.
 #[test]
-fn a_site_is_built_where_nothing_but_the_program_is() {
+fn a_site_is_built_in_a_root_with_only_the_program() {
     let root = EmptyRoot::with_program("/pinion");
     for path in ["index.html", "about.html"] {
         root.copy(&source_root().join("examples/site").join(path), &format!("/public/{path}"));

@@ -111,7 +111,7 @@ const VERDICT: &str = "(x => {
 })";
 
 #[test]
-fn no_value_runs_and_each_is_read_back() {
+fn hostile_values_are_shown_as_text_and_never_executed() {
     let folder = Folder::with("escaping", [("index.dyn.html", PAGE)]);
     let server = Start::site(folder.path()).start();
     let mut browser = Browser::start();

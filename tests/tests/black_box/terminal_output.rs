@@ -116,7 +116,7 @@ fn percent(bar: &str) -> u32 {
 }
 
 #[test]
-fn colours_are_for_those_who_want_them() {
+fn no_color_and_dumb_terminals_disable_colours() {
     let folder = site();
     let plain = on_a_terminal(&folder, 80, &[("NO_COLOR", "1")], "");
     assert!(plain.contains('━') && !has_colours(&plain), "{plain:?}");
@@ -133,7 +133,7 @@ fn has_colours(text: &str) -> bool {
 }
 
 #[test]
-fn json_leaves_the_terminal_alone() {
+fn json_output_has_no_progress_bar() {
     let folder = site();
     assert_eq!(on_a_terminal(&folder, 80, &[], "--json"), "");
     let document = fs::read(folder.join("stdout")).expect("what it wrote to stdout");
@@ -142,7 +142,7 @@ fn json_leaves_the_terminal_alone() {
 }
 
 #[test]
-fn a_build_that_fails_leaves_its_reasons_alone_on_the_screen() {
+fn a_failed_build_leaves_only_its_errors_on_the_screen() {
     let folder = site();
     symlink("nowhere", folder.join("site/link")).expect("a link");
     let written = on_a_terminal(&folder, 80, &[], "");
@@ -198,7 +198,7 @@ fn a_server_on_a_terminal_follows_changes() {
 }
 
 #[test]
-fn without_a_terminal_it_is_one_line() {
+fn without_a_terminal_a_build_prints_one_line() {
     let folder = site();
     let words = [folder.join("site"), "-o".into(), folder.join("site.pinion")];
     let ended = run(&[&["build".into()], &words[..]].concat());

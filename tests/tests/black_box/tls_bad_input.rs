@@ -137,7 +137,7 @@ fn no_handshakes() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn what_is_no_handshake_ends_the_connection() {
+fn invalid_handshakes_end_the_connection_with_an_alert() {
     for io in Io::BOTH {
         let served = Served::start(io);
         for (name, bytes) in no_handshakes() {
@@ -177,7 +177,7 @@ fn what_is_no_handshake_ends_the_connection() {
 /// clients of TLS remember must not be in a response that an attacker could have written (RFC 6797
 /// §7.2).
 #[test]
-fn plain_http_is_told_what_the_port_speaks() {
+fn an_http_request_to_the_tls_port_gets_a_hint() {
     for io in Io::BOTH {
         let flags = ["--hsts", "1y", "--quic", "127.0.0.1:0", "--server-name", "Pinion"];
         let served = Served::start_with(io, &flags);
@@ -233,7 +233,7 @@ fn leave_somehow(served: &Served, hello: &[u8], way: usize) {
 }
 
 #[test]
-fn whoever_leaves_in_a_handshake_leaves_nothing_behind() {
+fn aborted_handshakes_leak_no_sockets_or_memory() {
     for io in Io::BOTH {
         let served = Served::start(io);
         let hello = client_hello();
@@ -255,7 +255,7 @@ fn whoever_leaves_in_a_handshake_leaves_nothing_behind() {
 
 /// Other clients are served while many handshakes stall.
 #[test]
-fn handshakes_that_stand_still_keep_nobody_waiting() {
+fn stalled_handshakes_do_not_delay_others() {
     for io in Io::BOTH {
         let served = Served::start(io);
         let hello = client_hello();
@@ -279,7 +279,7 @@ fn handshakes_that_stand_still_keep_nobody_waiting() {
 /// Input after the last request of a connection is dropped: the response arrives, whatever that
 /// input was.
 #[test]
-fn garbage_behind_the_last_request_does_not_cut_its_answer() {
+fn input_after_the_last_request_does_not_truncate_its_response() {
     for io in Io::BOTH {
         let served = Served::start(io);
         let mut client = served.client();
@@ -300,7 +300,7 @@ fn garbage_behind_the_last_request_does_not_cut_its_answer() {
 /// the handshake, and so does one that cannot be decrypted. A fatal alert with the reason is sent
 /// before the end (§6.2).
 #[test]
-fn a_record_that_is_too_large_ends_its_connection_and_no_other() {
+fn an_oversized_record_ends_only_its_connection() {
     const MOST_BYTES: usize = (1 << 14) + 256;
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
     for io in Io::BOTH {
@@ -327,9 +327,9 @@ fn a_record_that_is_too_large_ends_its_connection_and_no_other() {
             ask(&mut client);
             client.sock.write_all(&record(23, [3, 3], &vec![0; bytes])).expect("taken");
             let ended = client.read_to_end(&mut Vec::new()).expect_err("no orderly end");
-            let told = ended.get_ref().and_then(|error| error.downcast_ref());
-            let is_told = told == Some(&Error::AlertReceived(wanted));
-            assert!(is_told, "{bytes} bytes over {io:?}: {ended}");
+            let alert = ended.get_ref().and_then(|error| error.downcast_ref());
+            let has_alert = alert == Some(&Error::AlertReceived(wanted));
+            assert!(has_alert, "{bytes} bytes over {io:?}: {ended}");
             ask(&mut other);
         }
         served.serves();
@@ -340,7 +340,7 @@ fn a_record_that_is_too_large_ends_its_connection_and_no_other() {
 /// A connection that ends without close_notify, by its end of stream or by a reset, between two
 /// requests and within one.
 #[test]
-fn an_end_without_close_notify_is_an_end() {
+fn a_connection_may_end_without_close_notify() {
     for io in Io::BOTH {
         let served = Served::start(io);
         let before = {

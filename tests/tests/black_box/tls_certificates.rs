@@ -28,8 +28,8 @@ fn every_kind_of_key_is_served_from_one_file_or_two() {
         for flags in [&pair.flags()[..], &bundle[..]] {
             let server = serve(&site, flags);
             for version in ["-tls1_2", "-tls1_3"] {
-                let told = s_client(&files, server.address_of("https"), "a.test", &[version]);
-                assert!(told.contains("HTTP/1.1 200"), "{kind:?} {version}: {told}");
+                let output = s_client(&files, server.address_of("https"), "a.test", &[version]);
+                assert!(output.contains("HTTP/1.1 200"), "{kind:?} {version}: {output}");
             }
             let got = curl(&server, "a.test", "/", &pair.cert, &[]).expect("an answer");
             assert!(got.ends_with("home"), "{kind:?}: {got}");
@@ -72,8 +72,8 @@ fn no_client_gets_an_older_version() {
     let (site, files) = (site(), Folder::new("old"));
     let server = serve(&site, &Pair::new(&files, "a", &["a.test"]).flags());
     let flags = ["-tls1_1", "-cipher", "DEFAULT:@SECLEVEL=0"];
-    let told = s_client(&files, server.address_of("https"), "a.test", &flags);
-    assert!(told.contains("alert") && told.contains("Cipher is (NONE)"), "{told}");
+    let output = s_client(&files, server.address_of("https"), "a.test", &flags);
+    assert!(output.contains("alert") && output.contains("Cipher is (NONE)"), "{output}");
     server.stop();
 }
 
@@ -95,23 +95,23 @@ fn a_client_gets_the_certificate_of_the_host_it_asks_for() {
     let shown = openssl("x509").arg("-in").arg(&first.cert).output().expect("openssl");
     let shown = String::from_utf8(shown.stdout).expect("PEM");
     for host in ["x.y.b.test", "unknown.test"] {
-        let told = s_client(&files, server.address_of("https"), host, &[]);
-        assert!(told.contains(shown.trim_end()), "{host}: {told}");
+        let text = s_client(&files, server.address_of("https"), host, &[]);
+        assert!(text.contains(shown.trim_end()), "{host}: {text}");
     }
     let address = server.address_of("https").to_string();
-    let told = openssl("s_client")
+    let text = openssl("s_client")
         .args(["-noservername", "-connect", &address])
         .stdin(std::process::Stdio::null())
         .output()
         .expect("openssl");
-    assert!(String::from_utf8_lossy(&told.stdout).contains(shown.trim_end()));
+    assert!(String::from_utf8_lossy(&text.stdout).contains(shown.trim_end()));
     server.stop();
 }
 
 /// RFC 6066 §3: a text that is no DNS name is unknown to the server, and no reason to refuse a
 /// client. Several programs send the host with its port.
 #[test]
-fn whoever_asks_for_what_is_no_name_gets_the_first_certificate() {
+fn an_invalid_server_name_gets_the_first_certificate() {
     let (site, files) = (site(), Folder::new("no-name"));
     let first = Pair::new(&files, "first", &["first.test"]);
     let flags = [first.flags(), Pair::new(&files, "second", &["second.test"]).flags()].concat();
@@ -132,15 +132,15 @@ fn whoever_asks_for_what_is_no_name_gets_the_first_certificate() {
                     let flags = [&[version, "-cert", cert, "-key", key, "-servername", name], more];
                     s_client(&files, address, "localhost", &flags.concat())
                 };
-                let told = ask(&["-sess_out", session]);
+                let output = ask(&["-sess_out", session]);
                 // With TLS 1.2 a client signs the handshake itself, and its library has another
                 // copy of the name.
                 if needs_certificate && version == "-tls1_2" {
-                    assert!(told.contains("alert"), "{version} {name}: {told}");
+                    assert!(output.contains("alert"), "{version} {name}: {output}");
                     continue;
                 }
-                assert!(told.contains("HTTP/1.1 200"), "{version} {name}: {told}");
-                assert!(told.contains(shown.trim_end()), "{version} {name}: {told}");
+                assert!(output.contains("HTTP/1.1 200"), "{version} {name}: {output}");
+                assert!(output.contains(shown.trim_end()), "{version} {name}: {output}");
                 let again = ask(&["-sess_in", session]);
                 assert!(again.contains("HTTP/1.1 200"), "{version} {name}: {again}");
                 assert_eq!(again.contains("Reused, "), !needs_certificate, "{version} {name}");
@@ -163,7 +163,7 @@ fn a_chain_is_served_as_far_as_the_file_has_it() {
             let got = curl(&server, "a.test", "/", &root.cert, &["--tls-max", version]);
             match (is_whole, got) {
                 (true, Ok(got)) => assert!(got.ends_with("home"), "{got}"),
-                (false, Err(told)) => assert!(told.contains("issuer certificate"), "{told}"),
+                (false, Err(error)) => assert!(error.contains("issuer certificate"), "{error}"),
                 (_, other) => panic!("TLS {version}, whole: {is_whole}: {other:?}"),
             }
         }
@@ -195,7 +195,7 @@ fn does_not_start(arguments: &[&str], why: &str) {
 }
 
 #[test]
-fn what_cannot_be_served_is_one_line_that_names_the_file() {
+fn an_unusable_certificate_is_one_line_that_names_the_file() {
     let (site, files) = (site(), Folder::new("bad"));
     let pair = Pair::new(&files, "a", &["a.test"]);
     let other = Pair::new(&files, "b", &["b.test"]);
@@ -257,7 +257,7 @@ fn what_cannot_be_served_is_one_line_that_names_the_file() {
 /// The server runs as a user who may not read all files, even if the test runs as root. The program
 /// is copied to a place where that user can execute it.
 #[test]
-fn a_key_that_may_not_be_read_is_named() {
+fn an_unreadable_key_is_named() {
     const NOBODY: &str = "65534";
     let (site, files) = (site(), Folder::new("rights"));
     let pair = Pair::new(&files, "a", &["a.test"]);
@@ -284,7 +284,7 @@ fn a_key_that_may_not_be_read_is_named() {
 }
 
 #[test]
-fn an_expired_certificate_is_told_and_served() {
+fn an_expired_certificate_is_served_with_a_warning() {
     let (site, files) = (site(), Folder::new("expired"));
     let old = Pair::expired(&files, "old");
     let server = serve(&site, &old.flags());
@@ -301,7 +301,7 @@ fn an_expired_certificate_is_told_and_served() {
 }
 
 #[test]
-fn check_finds_what_is_wrong_with_each_certificate_of_a_file() {
+fn check_finds_the_errors_of_every_certificate_in_a_file() {
     let files = Folder::with("check", [("site/index.html", "home")]);
     Pair::new(&files, "a", &["a.test"]);
     Pair::new(&files, "b", &["b.test"]);
@@ -427,7 +427,7 @@ fn a_certificate_that_names_no_host_for_browsers_is_a_warning() {
 /// With the certificate of a client, given by mistake in place of an authority, no client would be
 /// accepted.
 #[test]
-fn what_is_no_authority_ends_the_start_and_is_named() {
+fn an_invalid_client_authority_ends_the_start_and_is_named() {
     let files = Folder::with("no-authority", [("site/index.html", "home")]);
     let pair = Pair::new(&files, "a", &["a.test"]);
     let authority = Pair::new(&files, "authority", &["authority.test"]);

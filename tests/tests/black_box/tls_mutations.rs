@@ -186,7 +186,7 @@ fn places(flight: &[u8]) -> impl Iterator<Item = usize> {
 }
 
 #[test]
-fn a_flipped_bit_is_noticed_wherever_it_is() {
+fn a_flipped_bit_in_a_protected_message_fails_the_handshake() {
     for io in Io::BOTH {
         let served = Served::start(io);
         for version in VERSIONS {
@@ -212,7 +212,7 @@ fn a_flipped_bit_is_noticed_wherever_it_is() {
 }
 
 #[test]
-fn a_handshake_that_is_cut_ends_there() {
+fn a_truncated_handshake_gets_no_response() {
     for io in Io::BOTH {
         let served = Served::start(io);
         for version in VERSIONS {

@@ -12,7 +12,7 @@ fn serve(files: &Folder, pair: &Pair, flags: &[&str]) -> Server {
 }
 
 #[test]
-fn a_session_goes_on_at_every_worker() {
+fn a_session_is_resumed_at_every_worker() {
     for io in Io::BOTH {
         let files = Folder::new("tickets");
         let pair = Pair::new(&files, "a", &["a.test"]);
@@ -36,7 +36,7 @@ fn a_session_goes_on_at_every_worker() {
 /// The default offer of openssl begins with AES-256; that of a client without instructions for AES
 /// does not.
 #[test]
-fn the_order_of_cipher_suites_tells_which_one_suits() {
+fn the_cipher_suite_follows_the_order_of_the_client() {
     const SHORT: &str = "TLS_AES_128_GCM_SHA256";
     const LONG: &str = "TLS_AES_256_GCM_SHA384";
     const CHACHA: &str = "TLS_CHACHA20_POLY1305_SHA256";
@@ -68,7 +68,7 @@ fn the_order_of_cipher_suites_tells_which_one_suits() {
 }
 
 #[test]
-fn a_session_of_another_server_begins_anew() {
+fn a_session_of_another_server_is_not_resumed() {
     let files = Folder::new("strangers");
     let pair = Pair::new(&files, "a", &["a.test"]);
     let session = files.join("session").display().to_string();
@@ -82,29 +82,29 @@ fn a_session_of_another_server_begins_anew() {
 }
 
 #[test]
-fn protocols_are_agreed_on() {
+fn protocols_are_negotiated_with_alpn() {
     let files = Folder::new("alpn");
     let pair = Pair::new(&files, "a", &["a.test"]);
     let server = serve(&files, &pair, &["--protocols", "h1"]);
     let address = server.address_of("https");
-    let told = |flags: &[&str]| s_client(&files, address, "a.test", flags);
-    let both = told(&["-alpn", "h2,http/1.1"]);
+    let connect = |flags: &[&str]| s_client(&files, address, "a.test", flags);
+    let both = connect(&["-alpn", "h2,http/1.1"]);
     assert!(both.contains("ALPN protocol: http/1.1"), "{both}");
     let default = serve(&files, &pair, &[]);
     let flags = ["-alpn", "h2,http/1.1"];
     let newer = s_client(&files, default.address_of("https"), "a.test", &flags);
     assert!(newer.contains("ALPN protocol: h2"), "{newer}");
     default.stop();
-    let none = told(&[]);
+    let none = connect(&[]);
     assert!(none.contains("No ALPN negotiated") && none.contains("HTTP/1.1 200"), "{none}");
     // RFC 7301 §3.2: without a common protocol the handshake fails.
-    let other = told(&["-alpn", "h3"]);
+    let other = connect(&["-alpn", "h3"]);
     assert!(other.contains("no application protocol"), "{other}");
     server.stop();
 }
 
 #[test]
-fn a_listener_with_authorities_refuses_strangers() {
+fn a_listener_with_client_authorities_refuses_unknown_clients() {
     let files = Folder::new("clients");
     let pair = Pair::new(&files, "a", &["a.test"]);
     let authority = Pair::new(&files, "authority", &["authority.test"]);
@@ -125,7 +125,7 @@ fn a_listener_with_authorities_refuses_strangers() {
 
 /// Each connection needs the certificate of the client, which may have expired since the last one.
 #[test]
-fn a_listener_with_authorities_gives_no_sessions() {
+fn a_listener_with_client_authorities_issues_no_sessions() {
     let files = Folder::new("no-sessions");
     let pair = Pair::new(&files, "a", &["a.test"]);
     let authority = Pair::new(&files, "authority", &["authority.test"]);
@@ -153,7 +153,7 @@ fn a_listener_with_authorities_gives_no_sessions() {
 
 /// Keys of tickets are independent of certificates.
 #[test]
-fn a_session_goes_on_after_the_certificate_was_renewed() {
+fn a_session_is_resumed_after_a_certificate_renewal() {
     let files = Folder::new("renewed");
     let pair = Pair::new(&files, "a", &["a.test"]);
     let next = Pair::new(&files, "next", &["a.test"]);
@@ -175,7 +175,7 @@ fn a_session_goes_on_after_the_certificate_was_renewed() {
 }
 
 #[test]
-fn a_session_without_a_certificate_does_not_go_on_where_one_is_needed() {
+fn a_session_without_a_client_certificate_is_not_resumed_where_needed() {
     let files = Folder::with("realms", [("site/index.html", "home")]);
     let pair = Pair::new(&files, "a", &["a.test"]);
     let authority = Pair::new(&files, "authority", &["authority.test"]);
@@ -200,8 +200,8 @@ fn a_session_without_a_certificate_does_not_go_on_where_one_is_needed() {
         assert!(first.contains("HTTP/1.1 200"), "{first}");
         let again = s_client(&files, open, "a.test", &[version, "-sess_in", &session]);
         assert!(again.contains("Reused, TLSv1."), "{again}");
-        let told = s_client(&files, closed, "a.test", &[version, "-sess_in", &session]);
-        assert!(!told.contains("HTTP/1.1 200") && !told.contains("Reused, "), "{told}");
+        let output = s_client(&files, closed, "a.test", &[version, "-sess_in", &session]);
+        assert!(!output.contains("HTTP/1.1 200") && !output.contains("Reused, "), "{output}");
     }
     server.stop();
 }

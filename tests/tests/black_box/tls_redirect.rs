@@ -67,7 +67,7 @@ fn every_request_leads_to_the_same_path_of_the_canonical_host() {
 
 /// RFC 9110 §7.2: the host is a claim of the client, and a cache may keep the response.
 #[test]
-fn what_a_client_claims_is_never_sent_back() {
+fn the_host_of_a_client_is_never_the_redirect_target() {
     let (files, pair) = files();
     let (server, address) = serve(&files, &pair, &["--canonical-host", "www.a.test:444"]);
     for host in ["evil.test", "a.test", "a.test:80", "evil.test:1", "[::1]", "127.0.0.1"] {
@@ -86,7 +86,7 @@ fn what_a_client_claims_is_never_sent_back() {
 }
 
 #[test]
-fn a_proof_for_an_authority_is_answered_where_it_is_asked_for() {
+fn acme_challenges_of_a_site_are_served_over_plain_http() {
     let (files, pair) = files();
     let (server, address) = serve(&files, &pair, &[]);
     let proof = ask(address, &Request::get("/.well-known/acme-challenge/token"));
@@ -102,7 +102,7 @@ fn a_proof_for_an_authority_is_answered_where_it_is_asked_for() {
 /// and for every host, from an archive as well as from a release folder. Missing challenges get the
 /// same response as without the webroot.
 #[test]
-fn challenges_are_answered_from_the_webroot_as_soon_as_they_are_there() {
+fn challenges_in_the_webroot_are_served_as_soon_as_they_exist() {
     let (files, pair) = files();
     let (archive, releases) = (files.join("site.pinion"), files.join("releases"));
     build(&files.join("site"), &archive, &[]);
@@ -149,7 +149,7 @@ fn challenges_are_answered_from_the_webroot_as_soon_as_they_are_there() {
 
 /// A fallback page of a site is not served over plain HTTP.
 #[test]
-fn nothing_but_a_file_with_a_proof_is_answered_in_the_clear() {
+fn only_challenge_files_are_served_over_plain_http() {
     let (files, pair) = files();
     files.write("site/.well-known/acme-challenge/page.html", "page");
     files.write("site/.well-known/acme-challenge/deeper/token", "deeper");
@@ -186,7 +186,7 @@ fn nothing_but_a_file_with_a_proof_is_answered_in_the_clear() {
 
 /// A forced rule for the path of a challenge leads to another page.
 #[test]
-fn a_proof_that_a_rule_hides_is_no_proof() {
+fn a_challenge_that_a_forced_rule_hides_is_not_served() {
     let (files, pair) = files();
     files.write("site/_redirects", "/.well-known/acme-challenge/* /index.html 200!\n");
     let (server, address) = serve(&files, &pair, &[]);
@@ -198,7 +198,7 @@ fn a_proof_that_a_rule_hides_is_no_proof() {
 /// The redirect keeps the host of the start, because clients that follow it would get another
 /// certificate.
 #[test]
-fn that_redirects_lead_to_a_host_without_a_certificate_is_told() {
+fn redirects_to_a_host_without_a_certificate_are_reported() {
     let (files, pair) = files();
     let same = Pair::new(&files, "same", &["b.test", "a.test"]);
     let wild = Pair::new(&files, "wild", &["c.test", "*.test"]);
@@ -217,19 +217,19 @@ fn that_redirects_lead_to_a_host_without_a_certificate_is_told() {
         };
         let taken = lines.iter().filter(|line| !is_of_start(line));
         let taken: Vec<&String> = taken.skip(1).collect();
-        let [_of_wild, _of_other, told, _of_same] = taken[..] else { panic!("{taken:?}") };
+        let [_of_wild, _of_other, warning, _of_same] = taken[..] else { panic!("{taken:?}") };
         let host = if canonical.is_empty() { "b.test" } else { "a.test" };
         let expected = format!(
             "pinion: warning: redirects lead to {host}, which no certificate names any more: \
              restart, or set --canonical-host"
         );
-        assert_eq!(*told, expected);
+        assert_eq!(*warning, expected);
         server.stop();
     }
 }
 
 #[test]
-fn browsers_are_told_over_tls_alone() {
+fn hsts_is_sent_only_over_tls() {
     let (files, pair) = files();
     for (flags, expected) in [
         (&[][..], None),
@@ -258,7 +258,7 @@ fn browsers_are_told_over_tls_alone() {
 
 /// A redirect to `localhost` would lead clients to their own machine.
 #[test]
-fn where_no_certificate_names_a_host_one_has_to_be_given() {
+fn without_a_host_in_the_certificates_the_flag_is_required() {
     let (files, _) = files();
     let nameless = Pair::new(&files, "nameless", &["*.a.test"]);
     let state = files.join("state").display().to_string();
@@ -276,8 +276,8 @@ fn where_no_certificate_names_a_host_one_has_to_be_given() {
             "pinion: --redirect-http needs a host to redirect to, {why}; add --canonical-host \
              HOST\n"
         );
-        let told = ended.stderr.split_inclusive('\n').filter(|line| line.starts_with("pinion:"));
-        assert_eq!((ended.code, told.collect::<String>()), (Some(2), line));
+        let output = ended.stderr.split_inclusive('\n').filter(|line| line.starts_with("pinion:"));
+        assert_eq!((ended.code, output.collect::<String>()), (Some(2), line));
         assert!(!files.join("state").exists(), "no certificate was made");
         let start = Start::serve(&[&listen[1..], &flags].concat());
         start.flags(&["--canonical-host", "a.test"]).start().stop();
@@ -285,7 +285,7 @@ fn where_no_certificate_names_a_host_one_has_to_be_given() {
 }
 
 #[test]
-fn check_finds_redirects_that_lead_nowhere() {
+fn check_finds_redirects_without_a_host() {
     let (files, _) = files();
     Pair::new(&files, "nameless", &["*.a.test"]);
     let listen = "[[site]]\npath = \"site\"\n[[listen]]\ntls = \"127.0.0.1:0\"\n\
@@ -311,7 +311,7 @@ fn check_finds_redirects_that_lead_nowhere() {
 }
 
 #[test]
-fn flags_that_would_do_nothing_are_refused() {
+fn flags_without_effect_are_refused() {
     let (files, pair) = files();
     let (site, cert) = (files.join("site"), pair.cert.display().to_string());
     let site = site.display().to_string();

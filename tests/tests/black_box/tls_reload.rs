@@ -28,7 +28,7 @@ fn is_trusted(server: &Server, trusted: &Path) -> bool {
 }
 
 #[test]
-fn changed_files_are_taken_up_without_being_asked_and_no_request_fails() {
+fn changed_certificates_are_loaded_without_failed_requests() {
     let files = Folder::new("reload");
     let served = Pair::new(&files, "served", &["a.test"]);
     let (one, two) = (Pair::new(&files, "one", &["a.test"]), Pair::new(&files, "two", &["a.test"]));
@@ -61,7 +61,7 @@ fn changed_files_are_taken_up_without_being_asked_and_no_request_fails() {
 /// `live/` of certbot and `..data` of Kubernetes change like this: a link is switched to another
 /// file, or to another folder.
 #[test]
-fn links_that_lead_somewhere_else_are_followed_without_being_asked() {
+fn switched_symbolic_links_are_followed_automatically() {
     let files = Folder::new("links");
     let (one, two) = (Pair::new(&files, "one", &["a.test"]), Pair::new(&files, "two", &["a.test"]));
     for (name, pair) in [("1", &one), ("2", &two)] {
@@ -96,7 +96,7 @@ fn links_that_lead_somewhere_else_are_followed_without_being_asked() {
 }
 
 #[test]
-fn a_pair_that_comes_to_be_unusable_by_itself_leaves_what_was_there() {
+fn an_unusable_pair_on_disk_keeps_the_previous_certificate() {
     let files = Folder::new("bad-watched");
     let served = Pair::new(&files, "served", &["a.test"]);
     let (kept, other) = (files.join("kept.pem"), Pair::new(&files, "other", &["a.test"]));
@@ -104,13 +104,13 @@ fn a_pair_that_comes_to_be_unusable_by_itself_leaves_what_was_there() {
     let server = serve(&files, &served);
     let said = server.lines().len();
     fs::copy(&other.key, &served.key).expect("copied");
-    let told = server.wait_for_line(said, |line| line.contains("certificate"));
+    let logged = server.wait_for_line(said, |line| line.contains("certificate"));
     let (key, cert) = (served.key.display(), served.cert.display());
     let expected = format!(
         "pinion: cannot reload certificate {cert}, keeping the previous one: {key}: the private \
          key does not belong to the certificate in {cert}; "
     );
-    assert!(told.starts_with(&expected), "{told}");
+    assert!(logged.starts_with(&expected), "{logged}");
     assert!(is_trusted(&server, &kept));
     // The other half of the pair is reloaded automatically, and each message is printed once.
     fs::copy(&other.cert, &served.cert).expect("copied");
@@ -121,7 +121,7 @@ fn a_pair_that_comes_to_be_unusable_by_itself_leaves_what_was_there() {
 }
 
 #[test]
-fn a_pair_that_cannot_be_used_leaves_what_was_there() {
+fn an_unusable_pair_at_sighup_keeps_the_previous_certificate() {
     let files = Folder::new("bad-reload");
     let served = Pair::new(&files, "served", &["a.test"]);
     let kept = files.join("kept.pem");
@@ -135,12 +135,12 @@ fn a_pair_that_cannot_be_used_leaves_what_was_there() {
         let said = server.lines().len();
         fs::copy(change, &served.key).expect("copied");
         server.signal(Signal::HUP);
-        let told = server.wait_for_line(said, |line| line.contains("certificate"));
+        let logged = server.wait_for_line(said, |line| line.contains("certificate"));
         let (key, cert) = (served.key.display(), served.cert.display());
         let head = format!(
             "pinion: cannot reload certificate {cert}, keeping the previous one: {key}: {why}"
         );
-        assert!(told.starts_with(&head), "{told}");
+        assert!(logged.starts_with(&head), "{logged}");
         assert!(is_trusted(&server, &kept));
     }
     let said = server.lines().len();
@@ -152,7 +152,7 @@ fn a_pair_that_cannot_be_used_leaves_what_was_there() {
 
 /// The log reports when the files are valid again.
 #[test]
-fn files_that_come_back_unchanged_are_said_to_be_right_again() {
+fn restored_certificate_files_are_reported_as_valid_again() {
     let files = Folder::new("restored");
     let served = Pair::new(&files, "served", &["a.test"]);
     let kept = fs::read(&served.key).expect("a key");
@@ -174,7 +174,7 @@ fn files_that_come_back_unchanged_are_said_to_be_right_again() {
 }
 
 #[test]
-fn a_configuration_brings_other_certificates() {
+fn a_reloaded_configuration_changes_the_certificates() {
     let files = Folder::with("config", [("site/index.html", "home")]);
     let (one, two) = (Pair::new(&files, "one", &["a.test"]), Pair::new(&files, "two", &["b.test"]));
     let write = |names: &[&str]| {
@@ -206,7 +206,7 @@ fn a_configuration_brings_other_certificates() {
 
 /// The key and the folder of a self-signed certificate are settings that need a restart.
 #[test]
-fn that_no_certificate_is_left_is_told_and_the_last_ones_stay() {
+fn removing_all_certificates_is_reported_and_keeps_the_last_ones() {
     let files = Folder::with("none-left", [("site/index.html", "home")]);
     let pair = Pair::new(&files, "a", &["a.test"]);
     let listen = "[[site]]\npath = \"site\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n\

@@ -56,13 +56,14 @@ fn testssl_finds_nothing_above_low() {
 fn testssl_has_nothing_to_say(key: &[&str]) {
     let files = Folder::new("testssl");
     let server = serve(&files, key);
-    let told = files.join("told.json");
+    let report_path = files.join("report.json");
     let mut testssl = program("testssl", "testssl.sh");
     testssl.args(["--quiet", "--color", "0", "--warnings", "batch", "--ip", "127.0.0.1"]);
-    testssl.arg("--jsonfile").arg(&told).args(CHECKS);
+    testssl.arg("--jsonfile").arg(&report_path).args(CHECKS);
     let address = server.address_of("https");
     let output = output_within(testssl.arg(format!("localhost:{}", address.port())), PATIENCE);
-    let text = fs::read_to_string(&told).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let text =
+        fs::read_to_string(&report_path).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     let findings: Vec<Value> = serde_json::from_str(&text).expect("JSON");
     assert!(findings.len() > FINDINGS_MIN, "{} findings: {text}", findings.len());
     let is_bad = |finding: &&Value| {
@@ -118,11 +119,12 @@ fn sslyze_has_nothing_to_say(key: &[&str]) {
     let files = Folder::new("sslyze");
     let server = serve(&files, key);
     let address = server.address_of("https");
-    let told = files.join("told.json");
+    let report_path = files.join("report.json");
     let mut sslyze = python_program("sslyze");
-    sslyze.arg("--json_out").arg(&told).arg("--mozilla_config=disable").args(SCANS);
+    sslyze.arg("--json_out").arg(&report_path).arg("--mozilla_config=disable").args(SCANS);
     let output = output_within(sslyze.arg(format!("localhost:{}", address.port())), PATIENCE);
-    let text = fs::read_to_string(&told).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let text =
+        fs::read_to_string(&report_path).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     let report: Value = serde_json::from_str(&text).expect("JSON");
     let result = &report["server_scan_results"][0]["scan_result"];
     let of = |scan: &str| {

@@ -18,7 +18,7 @@ fn serve(site: &Folder, state: &Path, flags: &[&str]) -> Server {
 }
 
 /// Returns the file and the fingerprint in the log.
-fn told(server: &Server) -> (PathBuf, String) {
+fn printed_certificate(server: &Server) -> (PathBuf, String) {
     let line = server.wait_for_line(0, |line| line.starts_with("self-signed certificate "));
     let rest = line.trim_start_matches("self-signed certificate ");
     let (file, sum) = rest.split_once(", SHA-256 ").expect("a fingerprint");
@@ -34,7 +34,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn it_is_made_once_and_nobody_else_can_read_its_key() {
+fn a_certificate_is_created_once_with_a_private_key() {
     let (site, state) = (site(), Folder::new("state"));
     let folder = state.join("new/state");
     for (word, kind) in [
@@ -43,7 +43,7 @@ fn it_is_made_once_and_nobody_else_can_read_its_key() {
         ("rsa2048", "Public-Key: (2048 bit)"),
     ] {
         let server = serve(&site, &folder, &["--tls-self", word]);
-        let (file, sum) = told(&server);
+        let (file, sum) = printed_certificate(&server);
         let both = file.with_extension("pem");
         assert_eq!((mode(&file), mode(&both)), (0o644, 0o600));
         let contents = fs::read_to_string(&file).expect("a certificate");
@@ -61,18 +61,18 @@ fn it_is_made_once_and_nobody_else_can_read_its_key() {
         assert!(got.ends_with("home"), "{got}");
         server.stop();
         let again = serve(&site, &folder, &["--tls-self", word]);
-        assert_eq!(told(&again), (file, sum));
+        assert_eq!(printed_certificate(&again), (file, sum));
         again.stop();
     }
 }
 
 #[test]
-fn servers_that_start_together_have_the_same() {
+fn servers_that_start_together_share_one_certificate() {
     let (site, state) = (site(), Folder::new("together"));
     let sums: Vec<_> = thread::scope(|scope| {
         let start = || {
             let server = serve(&site, state.path(), &[]);
-            let sum = told(&server);
+            let sum = printed_certificate(&server);
             server.stop();
             sum
         };
@@ -85,16 +85,16 @@ fn servers_that_start_together_have_the_same() {
 }
 
 #[test]
-fn one_that_ends_soon_is_made_anew() {
+fn a_soon_expiring_certificate_is_renewed_at_start() {
     let (site, state) = (site(), Folder::new("renewed"));
     let server = serve(&site, state.path(), &[]);
-    let (file, first) = told(&server);
+    let (file, first) = printed_certificate(&server);
     server.stop();
     // A certificate that is valid for two days replaces it.
     let short = pinion_tests::tls_certificates::Pair::new(&state, "short", &["localhost"]);
     fs::copy(short.bundled(), file.with_extension("pem")).expect("copied");
     let server = serve(&site, state.path(), &[]);
-    let (again, second) = told(&server);
+    let (again, second) = printed_certificate(&server);
     assert_eq!(again, file);
     assert_ne!(first, second);
     let until = openssl("x509")
@@ -109,13 +109,13 @@ fn one_that_ends_soon_is_made_anew() {
 
 /// A server that runs longer than the validity of a certificate checks it each day, and at SIGHUP.
 #[test]
-fn a_running_server_makes_one_that_ends_soon_anew() {
+fn a_running_server_renews_a_soon_expiring_certificate() {
     let (site, state) = (site(), Folder::new("renewed-running"));
     renews_a_short_one(serve(&site, state.path(), &[]), &state);
 }
 
 #[test]
-fn one_with_a_configuration_does_too() {
+fn a_server_with_a_configuration_renews_its_certificate() {
     let state = Folder::with("renewed-configured", [("site/index.html", "home")]);
     let listen = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[listen]]\ntls = \"127.0.0.1:0\"\n";
     state.write("pinion.toml", format!("[[site]]\npath = \"site\"\n{listen}"));
@@ -126,7 +126,7 @@ fn one_with_a_configuration_does_too() {
 
 #[track_caller]
 fn renews_a_short_one(server: Server, state: &Folder) {
-    let (file, first) = told(&server);
+    let (file, first) = printed_certificate(&server);
     let short = pinion_tests::tls_certificates::Pair::new(state, "short", &["localhost"]);
     let both = file.with_extension("pem");
     fs::copy(short.bundled(), state.join("tls/next")).expect("copied");
@@ -135,8 +135,8 @@ fn renews_a_short_one(server: Server, state: &Folder) {
     server.signal(Signal::HUP);
     // The one that took its place may be seen before the signal is; it is not the last one.
     let is_new = || {
-        let told = server.lines().split_off(lines);
-        let last = told.iter().rfind(|line| line.starts_with("self-signed certificate "))?;
+        let printed = server.lines().split_off(lines);
+        let last = printed.iter().rfind(|line| line.starts_with("self-signed certificate "))?;
         let until = openssl("x509")
             .args(["-noout", "-checkend", "2592000", "-in"])
             .arg(&file)
@@ -153,7 +153,7 @@ fn renews_a_short_one(server: Server, state: &Folder) {
 }
 
 #[test]
-fn what_is_wrong_with_the_state_folder_is_one_line() {
+fn an_unusable_state_folder_is_one_line() {
     let (site, state) = (site(), Folder::new("wrong"));
     state.write("file", "");
     state.write("kept/tls/self-signed-p256.pem", "damaged");
@@ -178,7 +178,7 @@ fn what_is_wrong_with_the_state_folder_is_one_line() {
 /// Without `--state` the folder is that of the service manager, then that of the session, then that
 /// of the home folder.
 #[test]
-fn the_state_folder_is_found() {
+fn the_state_folder_follows_the_environment() {
     let (site, state) = (site(), Folder::new("found"));
     let path = |name: &str| state.join(name).display().to_string();
     let all = [
@@ -192,7 +192,7 @@ fn the_state_folder_is_found() {
         runner.args(all[at..].iter().map(|(name, value, _)| format!("{name}={value}")));
         let start = Start::site(site.path()).flags(&["--tls", "127.0.0.1:0"]).under(runner);
         let server = start.start();
-        let (file, _) = told(&server);
+        let (file, _) = printed_certificate(&server);
         assert_eq!(file.parent(), Some(state.join(all[at].2).as_path()));
         server.stop();
     }

@@ -77,8 +77,8 @@ fn a_client_has_a_share_of_the_tunnels() {
             wait_for("the place of a tunnel that has ended", is_free);
         }
         let lines = server.last_words();
-        let told = "the client has 2 WebSockets or other tunnels open (--max-tunnels-per-client)";
-        assert!(lines.iter().any(|line| line.contains(told)), "{lines:#?}");
+        let reason = "the client has 2 WebSockets or other tunnels open (--max-tunnels-per-client)";
+        assert!(lines.iter().any(|line| line.contains(reason)), "{lines:#?}");
     }
 }
 
@@ -102,7 +102,7 @@ async fn connect(client: &mut TunnelClient) -> Tunnel {
 
 /// RFC 8441, RFC 9220: many tunnels are opened on one connection, which continues.
 #[test]
-fn tunnels_on_streams_count_one_by_one() {
+fn tunnels_on_streams_are_counted_individually() {
     let application = Application::start();
     let (url, site) = (application.url(), application.folder.join("site"));
     for protocol in [Protocol::Http2, Protocol::Http2Clear, Protocol::Http3] {

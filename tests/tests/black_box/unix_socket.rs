@@ -51,7 +51,7 @@ fn responses(socket: &Path) {
 }
 
 #[test]
-fn the_file_of_a_socket_comes_and_goes_with_its_server() {
+fn the_socket_file_is_created_and_removed_with_its_server() {
     for io in Io::BOTH {
         let folder = site();
         let socket = folder.join("a.sock");
@@ -63,7 +63,7 @@ fn the_file_of_a_socket_comes_and_goes_with_its_server() {
 }
 
 #[test]
-fn a_stopping_server_leaves_the_socket_of_another_one_alone() {
+fn a_stopping_server_keeps_the_socket_of_another_one() {
     for io in Io::BOTH {
         let folder = site();
         let socket = folder.join("b.sock");
@@ -79,7 +79,7 @@ fn a_stopping_server_leaves_the_socket_of_another_one_alone() {
 
 /// A draining server has closed its socket already; its successor replaces the file at once.
 #[test]
-fn a_server_that_drains_leaves_the_socket_of_its_successor_alone() {
+fn a_draining_server_keeps_the_socket_of_its_successor() {
     for io in Io::BOTH {
         let folder = site();
         folder.write("site/large.bin", vec![b'x'; 30 << 20]);
@@ -101,7 +101,7 @@ fn a_server_that_drains_leaves_the_socket_of_its_successor_alone() {
 
 /// A proxy usually runs as another user.
 #[test]
-fn everybody_may_connect_who_can_reach_the_file() {
+fn the_socket_file_is_writable_by_all_users() {
     for io in Io::BOTH {
         let folder = site();
         let socket = folder.join("c.sock");
@@ -143,7 +143,7 @@ fn busy(path: &Path) -> (OwnedFd, Vec<OwnedFd>) {
 }
 
 #[test]
-fn a_socket_that_somebody_listens_on_is_in_use_however_busy_it_is() {
+fn a_socket_with_a_full_accept_queue_is_in_use() {
     let folder = site();
     let socket = folder.join("e.sock");
     let _held = busy(&socket);
@@ -155,7 +155,7 @@ fn a_socket_that_somebody_listens_on_is_in_use_however_busy_it_is() {
 }
 
 #[test]
-fn a_file_that_is_no_socket_is_named_as_what_it_is_and_left_alone() {
+fn a_file_that_is_not_a_socket_is_refused_with_its_type_and_kept() {
     let folder = site();
     let at = |name: &str| -> PathBuf { folder.join(name) };
     folder.write("file", "x");
@@ -163,7 +163,7 @@ fn a_file_that_is_no_socket_is_named_as_what_it_is_and_left_alone() {
     symlink("file", at("link")).expect("a link");
     symlink("nothing", at("dangling")).expect("a link");
     mkfifoat(CWD, at("pipe"), Mode::RUSR | Mode::WUSR).expect("a pipe");
-    for (name, what) in [
+    for (name, expected_type) in [
         ("file", "a regular file"),
         ("folder", "a folder"),
         ("link", "a symbolic link"),
@@ -174,7 +174,10 @@ fn a_file_that_is_no_socket_is_named_as_what_it_is_and_left_alone() {
         let ended = refused(&folder, &[&address(&at(name))]);
         let said = ended.stderr;
         assert_eq!(ended.code, Some(1), "{said}");
-        assert!(said.contains(&format!("{what} has this name; remove it or")), "{name}: {said}");
+        assert!(
+            said.contains(&format!("{expected_type} has this name; remove it or")),
+            "{name}: {said}"
+        );
         let after = at(name).symlink_metadata().expect("there still").file_type();
         assert_eq!(after, before, "{name}");
     }
@@ -199,7 +202,7 @@ fn a_start_that_fails_leaves_no_file_behind() {
 }
 
 #[test]
-fn an_address_that_is_given_twice_is_named() {
+fn a_duplicate_address_is_named() {
     let folder = site();
     let socket = folder.join("g.sock");
     for listen in [address(&socket), "127.0.0.1:1".to_owned()] {

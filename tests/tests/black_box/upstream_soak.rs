@@ -259,9 +259,9 @@ fn disturb(application: &mut Application, tally: &Tally, random: &mut Random) {
 fn states(folder: &Folder) -> Vec<String> {
     let mut env = Command::new("env");
     env.arg(format!("XDG_RUNTIME_DIR={}", folder.path().display()));
-    let told: Value =
+    let report: Value =
         serde_json::from_str(&run_under(env, &["status", "--json"]).stdout).expect("a document");
-    let upstreams = told["servers"][0]["sites"][0]["upstreams"].as_array().expect("servers");
+    let upstreams = report["servers"][0]["sites"][0]["upstreams"].as_array().expect("servers");
     upstreams.iter().map(|one| one["state"].as_str().expect("a state").to_owned()).collect()
 }
 
@@ -274,7 +274,7 @@ fn wait_for_health(folder: &Folder) {
 }
 
 #[test]
-fn servers_that_are_killed_and_stopped_do_nothing_twice() {
+fn killed_and_stopped_servers_process_no_request_twice() {
     let folder = Folder::with("upstream-soak", [("public/index.html", "home")]);
     let mut applications = Application::all(&folder);
     applications.iter_mut().for_each(Application::start);

@@ -142,7 +142,7 @@ fn requests_for_several_sites_share_a_connection() {
 }
 
 #[test]
-fn a_host_that_nobody_has_is_misdirected() {
+fn an_unknown_host_gets_421() {
     for way in ways(|_| true) {
         let folder = three_sites("[[site]]\nhosts = [\"a.test\"]\npath = \"a\"\n");
         let server = start_in(&folder, way);
@@ -213,7 +213,7 @@ fn one_site_is_swapped_under_load_and_no_request_fails() {
 }
 
 #[test]
-fn a_site_that_cannot_be_loaded_again_stays_and_the_others_go_on() {
+fn a_site_that_fails_to_reload_is_kept_and_others_are_reloaded() {
     for io in Io::BOTH {
         let folder = three_sites(THREE_SITES);
         let server = start(&folder, io);
@@ -279,7 +279,7 @@ fn an_error_in_rules_names_the_host_of_the_site_and_the_file() {
 }
 
 #[test]
-fn the_configuration_is_read_again() {
+fn sighup_reloads_the_configuration() {
     for io in Io::BOTH {
         let folder = three_sites(THREE_SITES);
         let server = start(&folder, io);
@@ -317,7 +317,7 @@ fn the_configuration_is_read_again() {
 }
 
 #[test]
-fn a_site_that_is_gone_leaves_nothing_open() {
+fn a_removed_site_leaves_no_open_files() {
     let watched = THREE_SITES.replace("path = \"b.pinion\"", "path = \"b.pinion\"\nwatch = true");
     let folder = three_sites(&watched);
     let server = start(&folder, Io::Epoll);
@@ -338,7 +338,7 @@ fn a_site_that_is_gone_leaves_nothing_open() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place_before_anything_starts() {
+fn configuration_errors_end_the_start_with_their_positions() {
     let folder = three_sites("[[site]]\npath = \"a\"\nwokers = 1\n\n[[site]]\npath = \"none\"\n");
     let file = folder.join("conf/pinion.toml");
     let ended = run(&["serve".as_ref(), file.as_os_str(), "--listen".as_ref(), "0".as_ref()]);
@@ -355,7 +355,7 @@ fn what_is_wrong_is_told_with_its_place_before_anything_starts() {
 /// A flag that may be repeated replaces the whole list of the file. Its paths are relative to the
 /// current folder, those of the keys to the file.
 #[test]
-fn a_flag_for_rules_or_fields_takes_the_place_of_the_keys() {
+fn flags_for_rules_and_fields_replace_the_keys() {
     let folder = three_sites(
         "[[site]]\nhosts = [\"a.test\"]\npath = \"a\"\nrules = [\"own\", \"more\"]\n\
          fields = [\"fields\"]\n[[site]]\npath = \"rest\"\nrules = [\"own\"]\n",

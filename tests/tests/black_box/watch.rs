@@ -18,8 +18,8 @@ fn watched(site: &Path, flags: &[&str]) -> Server {
 
 #[track_caller]
 fn wait_for_text(server: &Server, target: &str, text: &str) {
-    let what = format!("{target} says {text:?} within {PATIENCE:?}");
-    wait_for(&what, || (server.get(target).body == text.as_bytes()).then_some(()));
+    let condition = format!("{target} says {text:?} within {PATIENCE:?}");
+    wait_for(&condition, || (server.get(target).body == text.as_bytes()).then_some(()));
 }
 
 /// Writes a file next to another one, and renames it over that.
@@ -29,7 +29,7 @@ fn replace(folder: &Folder, path: &str, text: &str) {
 }
 
 #[test]
-fn what_links_lead_to_is_watched() {
+fn targets_of_symbolic_links_are_watched() {
     let folder = Folder::with(
         "links",
         [
@@ -61,7 +61,7 @@ fn what_links_lead_to_is_watched() {
 }
 
 #[test]
-fn what_links_lead_to_that_are_made_later_is_watched() {
+fn targets_of_later_symbolic_links_are_watched() {
     let files = [("site/index.html", "home"), ("out/file.html", "1"), ("out/f/page.html", "1")];
     let folder = Folder::with("later-links", files);
     let server = watched(&folder.join("site"), &[]);
@@ -92,7 +92,7 @@ fn what_links_lead_to_that_are_made_later_is_watched() {
 }
 
 #[test]
-fn a_link_behind_a_link_that_is_switched_is_followed() {
+fn a_switched_link_in_a_chain_of_links_is_followed() {
     let files = [("site/index.html", "home"), ("1/page.html", "one"), ("2/page.html", "two")];
     let folder = Folder::with("chain", files);
     symlink("1", folder.join("current")).expect("a link");
@@ -111,7 +111,7 @@ fn a_link_behind_a_link_that_is_switched_is_followed() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_told_and_followed_once_it_leads_somewhere() {
+fn a_dangling_link_is_reported_and_followed_once_it_has_a_target() {
     let folder = Folder::with("dangling", [("site/index.html", "home"), ("out/other", "x")]);
     let server = watched(&folder.join("site"), &[]);
     symlink("../out/page.html", folder.join("site/page.html")).expect("a link");
@@ -151,7 +151,7 @@ fn rules_beside_the_folder_are_watched() {
 }
 
 #[test]
-fn a_folder_that_is_moved_away_and_back_is_watched_still() {
+fn a_folder_moved_away_and_back_is_still_watched() {
     let folder = Folder::with("moved", [("site/index.html", "1"), ("out/file.html", "1")]);
     // With a link into the folder around the site, that folder is watched as well.
     symlink("../file.html", folder.join("site/file.html")).expect("a link");
@@ -174,7 +174,7 @@ fn reloads(server: &Server) -> usize {
 }
 
 #[test]
-fn what_is_left_out_of_the_site_starts_no_build() {
+fn changes_of_excluded_files_start_no_build() {
     let folder = Folder::with("left-out", [("site/index.html", "0"), ("clock/index.html", "0")]);
     for path in ["site/.git/index", "site/drafts/page.html", "site/page.html~", "site/x.lua"] {
         folder.write(path, "before");
@@ -215,7 +215,7 @@ fn what_is_left_out_of_the_site_starts_no_build() {
 }
 
 #[test]
-fn what_is_no_part_of_a_dynamic_site_starts_no_build() {
+fn changes_outside_a_dynamic_site_start_no_build() {
     let folder = Folder::with("no-part", [("site/main.lua", ""), ("clock/index.html", "0")]);
     for path in ["site/public_html/index.html", "site/i.d/x.html", "site/data.db"] {
         folder.write(path, "0");
@@ -285,7 +285,7 @@ impl Generator {
 /// are written while the server waits for more, and after the last one they are still being written
 /// when the server's wait for the first of them would end.
 #[test]
-fn a_site_that_is_written_anew_is_served_as_it_was_until_it_is_complete() {
+fn a_site_being_rewritten_keeps_its_old_version_until_complete() {
     /// Below the two seconds by more than the difference between the clocks of two threads.
     const QUIET_MAX: Duration = Duration::from_millis(1900);
     let generator = Generator { folder: Folder::new("generator") };
@@ -362,7 +362,7 @@ fn a_site_that_is_not_watched_and_shrinks_is_loaded_twice() {
 
 /// The log reports once that the site is missing, and once that it is back.
 #[test]
-fn a_site_that_disappears_is_served_as_it_was_until_it_is_back() {
+fn a_vanished_site_keeps_its_old_version_until_it_is_back() {
     let folder = Folder::with("gone", [("site/index.html", "home")]);
     build(&folder.join("site"), &folder.join("site.pinion"), &[]);
     for name in ["site", "site.pinion"] {

@@ -83,12 +83,12 @@ fn each_way(case: &impl AsyncFn(&Server, TunnelClient)) {
 }
 
 /// Waits until the application reports this about its last tunnel.
-async fn told(client: &mut TunnelClient, is_so: impl Fn(&Value) -> bool) -> Value {
+async fn wait_for_state(client: &mut TunnelClient, is_so: impl Fn(&Value) -> bool) -> Value {
     loop {
-        let told = client.get("/told").await;
-        let told: Value = serde_json::from_slice(&told).expect("a JSON document");
-        if is_so(&told) {
-            return told;
+        let state = client.get("/told").await;
+        let state: Value = serde_json::from_slice(&state).expect("a JSON document");
+        if is_so(&state) {
+            return state;
         }
         sleep(Duration::from_millis(5)).await;
     }
@@ -156,9 +156,12 @@ fn every_byte_passes_in_both_directions() {
         });
         let all = receiver.rest().await.expect("an orderly end");
         assert!(all == [&content[..], b"over"].concat(), "{} bytes", all.len());
-        let told = told(&mut client, |told| told["closed"] == true).await;
-        assert_eq!((&told["failed"], &told["came"]), (&Value::Null, &content.len().into()));
-        assert!(told["key"].as_str().is_some_and(|key| key.len() == 24 && key != "own"), "{told}");
+        let state = wait_for_state(&mut client, |state| state["closed"] == true).await;
+        assert_eq!((&state["failed"], &state["came"]), (&Value::Null, &content.len().into()));
+        assert!(
+            state["key"].as_str().is_some_and(|key| key.len() == 24 && key != "own"),
+            "{state}"
+        );
     });
 }
 
@@ -172,17 +175,17 @@ fn the_application_can_end_first_and_still_receive() {
         for piece in noise(BYTES).chunks(10_000) {
             sender.send(piece).await.expect("it is taken");
         }
-        told(&mut client, |told| told["came"] == BYTES).await;
+        wait_for_state(&mut client, |state| state["came"] == BYTES).await;
         sender.finish().await.expect("it is taken");
-        let told = told(&mut client, |told| told["closed"] == true).await;
-        assert_eq!((&told["failed"], &told["ended"]), (&Value::Null, &true.into()));
+        let state = wait_for_state(&mut client, |state| state["closed"] == true).await;
+        assert_eq!((&state["failed"], &state["ended"]), (&Value::Null, &true.into()));
     });
 }
 
 /// RFC 8441 §5: "RST exceptions are represented with the RST_STREAM frame with the CANCEL error
 /// code"; RFC 9220 §3 has H3_REQUEST_CANCELLED for it.
 #[test]
-fn a_reset_reaches_the_other_side() {
+fn a_reset_is_passed_to_the_other_side() {
     each_way(&async |server, mut client| {
         let Tunnel { mut sender, mut receiver, .. } = open(&mut client, "/cut").await;
         assert_eq!(receiver.take(4).await, Ok(b"part".to_vec()));
@@ -193,15 +196,15 @@ fn a_reset_reaches_the_other_side() {
         assert_eq!(receiver.take(4).await, Ok(b"some".to_vec()));
         sender.reset();
         drop((sender, receiver));
-        let told = told(&mut client, |told| told["closed"] == true).await;
-        assert_eq!((&told["failed"], &told["ended"]), (&"ECONNRESET".into(), &false.into()));
+        let state = wait_for_state(&mut client, |state| state["closed"] == true).await;
+        assert_eq!((&state["failed"], &state["ended"]), (&"ECONNRESET".into(), &false.into()));
     });
 }
 
 /// An application that does not read stops its client by the window of the stream, and affects
 /// nothing else on the connection.
 #[test]
-fn an_application_that_does_not_read_stops_its_client_alone() {
+fn an_application_that_does_not_read_blocks_only_its_client() {
     each_way(&async |_, mut client| {
         let Tunnel { sender, mut receiver, .. } = open(&mut client, "/silent").await;
         let sent = send_on(sender, LARGE_BYTES);
@@ -218,13 +221,13 @@ fn an_application_that_does_not_read_stops_its_client_alone() {
 
 /// Data that waits for a client that does not read is bounded, and delays no other stream.
 #[test]
-fn a_client_that_does_not_read_stops_its_application_alone() {
+fn a_client_that_does_not_read_blocks_only_its_application() {
     each_way(&async |_, mut client| {
         let Tunnel { mut sender, mut receiver, .. } = open(&mut client, "/flood").await;
         receiver.take(1).await.expect("a byte");
         let stopped = stop_of(async || {
-            let told = told(&mut client, |_| true).await;
-            told["sent"].as_u64().expect("a number") as usize
+            let state = wait_for_state(&mut client, |_| true).await;
+            state["sent"].as_u64().expect("a number") as usize
         });
         let stopped = stopped.await;
         assert!(
@@ -234,7 +237,7 @@ fn a_client_that_does_not_read_stops_its_application_alone() {
         receiver.take(LARGE_BYTES).await.expect("what is sent when there is room");
         sender.reset();
         drop((sender, receiver));
-        told(&mut client, |told| told["closed"] == true).await;
+        wait_for_state(&mut client, |state| state["closed"] == true).await;
     });
 }
 
@@ -252,8 +255,10 @@ fn a_client_that_does_not_read_loses_its_tunnel() {
         runtime.block_on(async {
             let mut other = open(&mut client, "/echo").await;
             let Tunnel { mut receiver, .. } = open(&mut client, "/flood").await;
-            let is_over = |told: &Value| told["closed"] == true;
-            timeout(3 * PATIENCE, told(&mut client, is_over)).await.expect("it does not hang");
+            let is_over = |state: &Value| state["closed"] == true;
+            timeout(3 * PATIENCE, wait_for_state(&mut client, is_over))
+                .await
+                .expect("it does not hang");
             assert_eq!(receiver.rest().await, Err(cancelled(protocol)));
             other.sender.send(b"hello").await.expect("it is taken");
             assert_eq!(other.receiver.take(5).await, Ok(b"hello".to_vec()));
@@ -323,7 +328,7 @@ fn files_and_rules_keep_a_path_from_the_application() {
 
 /// RFC 8441 §3: the setting is announced once for each connection.
 #[test]
-fn it_is_announced_where_another_server_responds() {
+fn extended_connect_is_announced_where_there_is_a_proxy() {
     let application = Application::start();
     let (folder, url) = (&application.folder, application.url());
     for way in ways() {

@@ -62,8 +62,8 @@ fn served(folder: &Folder, source: &Path) -> Served {
 }
 
 /// Returns the steps in words: number, name, and the line of the rule.
-fn steps(told: &Value) -> Vec<String> {
-    let steps = told["steps"].as_array().expect("steps");
+fn steps(report: &Value) -> Vec<String> {
+    let steps = report["steps"].as_array().expect("steps");
     let shown = |step: &Value| {
         let number = step["number"].as_u64().map_or("-".to_owned(), |number| number.to_string());
         let mark = if step["responds"] == true { ">" } else { "" };
@@ -77,7 +77,7 @@ fn steps(told: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_steps_are_those_of_the_document() {
+fn the_steps_match_the_documentation() {
     let folder = site();
     let archive = folder.join("site.pinion");
     pinion_tests::server::build(&folder.join("site"), &archive, &["--single-page", "app.html"]);
@@ -132,11 +132,11 @@ fn the_steps_are_those_of_the_document() {
             "1 forced-rule :2, 1 forced-rule :4, >2 file, >- condition".to_owned(),
         ),
     ] {
-        let told = document(&archive, &words);
-        assert_eq!(steps(&told).join(", "), expected, "{words:?}");
+        let report = document(&archive, &words);
+        assert_eq!(steps(&report).join(", "), expected, "{words:?}");
         let of_folder = [&words[..], &["--single-page", "app.html"]].concat();
-        let told = document(&folder.join("site"), &of_folder);
-        assert_eq!(steps(&told).join(", "), expected, "{words:?}");
+        let report = document(&folder.join("site"), &of_folder);
+        assert_eq!(steps(&report).join(", "), expected, "{words:?}");
     }
 }
 
@@ -159,9 +159,9 @@ fn problem_details_are_explained_as_built_in() {
         (&["/gone", "-H", "If-Match: \"other\""], 412, false),
     ] {
         let json = ["-H", "Accept: application/json"];
-        let told = document(folder.path(), &[words, &json].concat());
-        assert_eq!(told["status"], status, "{words:?}");
-        let headers = told["headers"].as_array().expect("headers");
+        let report = document(folder.path(), &[words, &json].concat());
+        assert_eq!(report["status"], status, "{words:?}");
+        let headers = report["headers"].as_array().expect("headers");
         let found = headers.iter().find(|header| header["name"] == "Content-Type");
         let found = found.expect("a type");
         assert_eq!(
@@ -169,18 +169,18 @@ fn problem_details_are_explained_as_built_in() {
             (&"application/problem+json".into(), &"built-in".into(), &"built in".into()),
             "{words:?}"
         );
-        assert_eq!(told["codings"].as_array().expect("codings").len(), 0, "{words:?}");
-        let notes = told["notes"].as_array().expect("notes");
+        assert_eq!(report["codings"].as_array().expect("codings").len(), 0, "{words:?}");
+        let notes = report["notes"].as_array().expect("notes");
         assert_eq!(notes.iter().any(|other| other == note), has_note, "{words:?}");
     }
-    let told = document(folder.path(), &["/old"]);
-    assert_eq!(told["notes"].as_array().expect("notes").len(), 0);
-    assert_ne!(told["codings"].as_array().expect("codings").len(), 0);
+    let report = document(folder.path(), &["/old"]);
+    assert_eq!(report["notes"].as_array().expect("notes").len(), 0);
+    assert_ne!(report["codings"].as_array().expect("codings").len(), 0);
 }
 
 /// Returns the value of a header, if it is present.
-fn value(told: &Value, name: &Value) -> Option<String> {
-    let headers = told["headers"].as_array().expect("headers");
+fn value(report: &Value, name: &Value) -> Option<String> {
+    let headers = report["headers"].as_array().expect("headers");
     let found = headers.iter().find(|header| header["name"] == *name)?;
     Some(found["value"].as_str().expect("a value").to_owned())
 }
@@ -193,9 +193,9 @@ fn a_header_changes_without_the_line_that_it_comes_from() {
     for url in
         ["/", "/about", "/docs/", "/docs/x", "/members/x", "/shop/x", "/none", "/%zz", "/docs"]
     {
-        let told = document(&site, &[url]);
-        let parts = told["headers"].as_array().expect("headers").iter();
-        for part in parts.chain(told["removed"].as_array().expect("removed")) {
+        let report = document(&site, &[url]);
+        let parts = report["headers"].as_array().expect("headers").iter();
+        for part in parts.chain(report["removed"].as_array().expect("removed")) {
             let alone = std::slice::from_ref(part);
             for line in part["lines"].as_array().map_or(alone, Vec::as_slice) {
                 let file = line["file"].as_str().expect("a file");
@@ -207,7 +207,7 @@ fn a_header_changes_without_the_line_that_it_comes_from() {
                 let without = document(&site, &[url]);
                 fs::write(file, &whole).expect("written");
                 let name = &part["name"];
-                assert_ne!(value(&told, name), value(&without, name), "{url} {part}");
+                assert_ne!(value(&report, name), value(&without, name), "{url} {part}");
                 tried += 1;
             }
         }
@@ -216,11 +216,11 @@ fn a_header_changes_without_the_line_that_it_comes_from() {
         fs::rename(folder.join("headers"), site.join("_headers")).expect("renamed");
         let is_by_rule =
             |header: &&Value| header["source"] == "rule" && header["name"] != "Location";
-        for header in told["headers"].as_array().expect("headers") {
+        for header in report["headers"].as_array().expect("headers") {
             let name = &header["name"];
             // An entity tag depends on the type, too.
             let differs = *name == "Date" || *name == "ETag";
-            let is_same = differs || value(&told, name) == value(&without, name);
+            let is_same = differs || value(&report, name) == value(&without, name);
             assert_eq!(is_same, !is_by_rule(&header), "{url} {header}");
         }
     }
@@ -228,7 +228,7 @@ fn a_header_changes_without_the_line_that_it_comes_from() {
 }
 
 #[test]
-fn lines_of_files_that_flags_name_have_their_own_places() {
+fn lines_of_files_named_by_flags_have_their_file_and_number() {
     let folder = site();
     folder.write("more-rules", "# more\n/more/* /about\n");
     folder.write("even-more", "/even /about 302\n");
@@ -236,15 +236,15 @@ fn lines_of_files_that_flags_name_have_their_own_places() {
     let path = |name: &str| folder.join(name).to_str().expect("UTF-8").to_owned();
     let (rules, even, headers) = (path("more-rules"), path("even-more"), path("more-headers"));
     let flags = ["--rules", &rules, "--rules", &even, "--fields", &headers];
-    let told = document(&folder.join("site"), &[&["/more/x"][..], &flags].concat());
-    let last = told["steps"].as_array().and_then(|steps| steps.last()).expect("a step");
+    let report = document(&folder.join("site"), &[&["/more/x"][..], &flags].concat());
+    let last = report["steps"].as_array().and_then(|steps| steps.last()).expect("a step");
     let text = "/more/* /about";
     assert_eq!(last["rule"], serde_json::json!({"file": rules, "line": 2, "text": text}));
-    let headers_told = told["headers"].as_array().expect("headers");
-    let more = headers_told.iter().find(|header| header["name"] == "X-More").expect("X-More");
+    let headers_shown = report["headers"].as_array().expect("headers");
+    let more = headers_shown.iter().find(|header| header["name"] == "X-More").expect("X-More");
     assert_eq!(more["lines"], serde_json::json!([{"file": headers, "line": 2}]));
-    let told = document(&folder.join("site"), &[&["/even"][..], &flags].concat());
-    let last = told["steps"].as_array().and_then(|steps| steps.last()).expect("a step");
+    let report = document(&folder.join("site"), &[&["/even"][..], &flags].concat());
+    let last = report["steps"].as_array().and_then(|steps| steps.last()).expect("a step");
     assert_eq!((&last["rule"]["file"], &last["rule"]["line"]), (&Value::from(even), &1.into()));
 }
 
@@ -273,8 +273,8 @@ fn the_host_selects_the_site_of_a_configuration() {
         let request = Request::get(target).host(host);
         let response = server.exchange(&request);
         assert_explained(&served, &request, &response);
-        let told = document(&source, &[&format!("http://{host}{target}")]);
-        assert_eq!(told["site"]["host"].as_str(), pattern, "{host}");
+        let report = document(&source, &[&format!("http://{host}{target}")]);
+        assert_eq!(report["site"]["host"].as_str(), pattern, "{host}");
     }
     server.stop();
 }
@@ -290,19 +290,19 @@ fn a_listener_that_redirects_leads_to_the_encrypted_one() {
          [[listen]]\nquic = \":8444\"\n",
     );
     let source = folder.join("pinion.toml");
-    let header = |told: &Value, name: &str| value(told, &Value::from(name)).unwrap_or_default();
-    let told = document(&source, &["http://any.example:8080/a?b"]);
-    assert_eq!(steps(&told), [">- redirect-to-https"]);
-    assert_eq!(told["listener"]["address"], ":8080");
-    assert_eq!(header(&told, "Location"), "https://a.example:8443/a?b");
-    assert_eq!(header(&told, "Strict-Transport-Security"), "");
-    let told = document(&source, &["https://any.example:8443/about"]);
-    assert_eq!((&told["status"], &told["listener"]["kind"]), (&200.into(), &"tls".into()));
-    assert_eq!(header(&told, "Strict-Transport-Security"), "max-age=31536000");
-    assert_eq!(header(&told, "Alt-Svc"), "h3=\":8444\"; ma=86400");
-    let told = document(&source, &["https://any.example/about"]);
+    let header = |report: &Value, name: &str| value(report, &Value::from(name)).unwrap_or_default();
+    let report = document(&source, &["http://any.example:8080/a?b"]);
+    assert_eq!(steps(&report), [">- redirect-to-https"]);
+    assert_eq!(report["listener"]["address"], ":8080");
+    assert_eq!(header(&report, "Location"), "https://a.example:8443/a?b");
+    assert_eq!(header(&report, "Strict-Transport-Security"), "");
+    let report = document(&source, &["https://any.example:8443/about"]);
+    assert_eq!((&report["status"], &report["listener"]["kind"]), (&200.into(), &"tls".into()));
+    assert_eq!(header(&report, "Strict-Transport-Security"), "max-age=31536000");
+    assert_eq!(header(&report, "Alt-Svc"), "h3=\":8444\"; ma=86400");
+    let report = document(&source, &["https://any.example/about"]);
     let note = "no listener has port 443; this is the response at :8443";
-    assert_eq!(told["notes"], serde_json::json!([note]));
+    assert_eq!(report["notes"], serde_json::json!([note]));
 }
 
 #[test]
@@ -314,13 +314,13 @@ fn a_route_is_found_and_not_called() {
     folder.write("public_html/index.html", "home");
     folder.write("public_html/page.dyn.html", "<p>{{ 1 + 1 }}</p>\n");
     let root = folder.path();
-    let told = document(root, &["/hello/x"]);
-    assert_eq!(steps(&told), [">- route"]);
-    assert_eq!(told["status"], Value::Null);
+    let report = document(root, &["/hello/x"]);
+    assert_eq!(steps(&report), [">- route"]);
+    assert_eq!(report["status"], Value::Null);
     let place = format!("/hello/:name, {}:1", root.join("main.lua").display());
-    assert_eq!(told["steps"][0]["reason"], place.as_str());
-    let told = document(root, &["/page"]);
-    let reason = told["steps"][0]["reason"].as_str().expect("a reason");
+    assert_eq!(report["steps"][0]["reason"], place.as_str());
+    let report = document(root, &["/page"]);
+    let reason = report["steps"][0]["reason"].as_str().expect("a reason");
     assert!(reason.contains("public_html/page.dyn.html:1"), "{reason}");
     let served = served(&folder, root);
     let server = Start::site(root).flags(&served.control_flags()).start();
@@ -336,13 +336,13 @@ fn a_route_is_found_and_not_called() {
     }
     let with_handler = format!("{script}pinion.not_found(function() error('called') end)\n");
     folder.write("main.lua", with_handler);
-    let told = document(root, &["/none"]);
-    assert_eq!(steps(&told), ["- route", ">- not-found-handler"]);
+    let report = document(root, &["/none"]);
+    assert_eq!(steps(&report), ["- route", ">- not-found-handler"]);
     server.stop();
 }
 
 #[test]
-fn what_is_no_url_is_refused_and_odd_bytes_are_escaped() {
+fn invalid_urls_are_refused_and_control_bytes_escaped() {
     let folder = site();
     let site = folder.join("site");
     for (words, reason) in [
@@ -377,7 +377,7 @@ fn block<'d>(document: &'d str, begin: &str) -> &'d str {
 }
 
 #[test]
-fn the_example_of_the_document_is_what_it_writes() {
+fn the_documented_example_matches_the_output() {
     let page = source_root().join("docs/inspecting.md");
     let page = fs::read_to_string(page).expect("the document");
     let folder = Folder::new("why-document");

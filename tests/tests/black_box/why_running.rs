@@ -51,8 +51,8 @@ fn of_disk(source: &Path, words: &[&str]) -> Value {
 }
 
 /// Returns the last step, with the text of its rule.
-fn last_step(told: &Value) -> (&str, &str) {
-    let last = told["steps"].as_array().and_then(|steps| steps.last()).expect("a step");
+fn last_step(report: &Value) -> (&str, &str) {
+    let last = report["steps"].as_array().and_then(|steps| steps.last()).expect("a step");
     (last["name"].as_str().expect("a name"), last["rule"]["text"].as_str().unwrap_or_default())
 }
 
@@ -155,16 +155,16 @@ fn a_server_explains_its_listeners_hosts_and_scripts() {
         assert_eq!(lasting(&ours), lasting(&of_disk(&source, &[url])), "{url}");
     }
     let url = format!("http://{}/a", server.address());
-    let told = of_server(&folder, &[&url, "-H", "Host: a.example"]);
+    let report = of_server(&folder, &[&url, "-H", "Host: a.example"]);
     let address = json!({"address": server.address().to_string(), "kind": "http"});
-    assert_eq!((&told["listener"], &told["notes"]), (&address, &json!([])));
-    let told = of_server(&folder, &["https://a.example/a"]);
+    assert_eq!((&report["listener"], &report["notes"]), (&address, &json!([])));
+    let report = of_server(&folder, &["https://a.example/a"]);
     let value = |name: &str| {
-        let headers = told["headers"].as_array().expect("headers");
+        let headers = report["headers"].as_array().expect("headers");
         let found = headers.iter().find(|header| header["name"] == name).expect("a header");
         found["value"].as_str().expect("a value").to_owned()
     };
-    assert_eq!(told["listener"]["kind"], json!("tls"));
+    assert_eq!(report["listener"]["kind"], json!("tls"));
     assert_eq!(value("Strict-Transport-Security"), "max-age=31536000");
     let ports = server.lines().into_iter().filter_map(|line| {
         let quic = line.strip_prefix("listening https://127.0.0.1:")?.strip_suffix("/ (HTTP/3)")?;
@@ -203,16 +203,16 @@ fn a_server_explains_its_redirect_to_https() {
         (format!("/{challenge}/of-server"), "acme-challenge"),
     ] {
         let url = format!("http://a.example{path}");
-        let told = of_server(&folder, &[&url]);
-        assert_eq!(last_step(&told).0, step, "{path}");
+        let report = of_server(&folder, &[&url]);
+        assert_eq!(last_step(&report).0, step, "{path}");
         assert_eq!(last_step(&of_disk(&source, &[&url])).0, step, "{path}");
         let response = server.exchange(&Request::get(&path).host("a.example"));
-        assert_eq!(told["status"], json!(response.status), "{path}");
+        assert_eq!(report["status"], json!(response.status), "{path}");
         let location = response.field("Location").map(str::to_owned);
-        let headers = told["headers"].as_array().expect("headers");
-        let told = headers.iter().find(|header| header["name"] == "Location");
-        let told = told.map(|header| header["value"].as_str().expect("a value").to_owned());
-        assert_eq!(told, location, "{path}");
+        let headers = report["headers"].as_array().expect("headers");
+        let report = headers.iter().find(|header| header["name"] == "Location");
+        let report = report.map(|header| header["value"].as_str().expect("a value").to_owned());
+        assert_eq!(report, location, "{path}");
     }
     server.stop();
 }
@@ -220,7 +220,7 @@ fn a_server_explains_its_redirect_to_https() {
 /// Errors that do not depend on the request: an archive that was truncated, a large file of a
 /// folder that has changed.
 #[test]
-fn a_server_explains_what_it_cannot_serve_any_more() {
+fn a_server_explains_damaged_files() {
     let folder = Folder::new("why-damage");
     folder.write("site/index.html", "x".repeat(100_000));
     folder.write("site/large.bin", vec![7; 2 << 20]);
@@ -228,8 +228,8 @@ fn a_server_explains_what_it_cannot_serve_any_more() {
     let server = serve(&folder, &site, &["--no-watch"]);
     assert_eq!(last_step(&of_server(&folder, &["/large.bin"])).0, "file");
     folder.write("site/large.bin", vec![8; (2 << 20) + 1]);
-    let told = of_server(&folder, &["/large.bin"]);
-    assert_eq!((last_step(&told).0, &told["status"]), ("damage", &json!(500)));
+    let report = of_server(&folder, &["/large.bin"]);
+    assert_eq!((last_step(&report).0, &report["status"]), ("damage", &json!(500)));
     assert_eq!(server.get("/large.bin").status, 500);
     server.stop();
 
@@ -241,13 +241,13 @@ fn a_server_explains_what_it_cannot_serve_any_more() {
     file.set_len(bytes / 2).expect("truncated");
     // The server checks once a second, and when a page is missing.
     pinion_tests::wait_for("the damage", || (server.get("/").status == 500).then_some(()));
-    let told = of_server(&folder, &["/"]);
-    assert_eq!((last_step(&told).0, &told["status"]), ("damage", &json!(500)), "{told}");
+    let report = of_server(&folder, &["/"]);
+    assert_eq!((last_step(&report).0, &report["status"]), ("damage", &json!(500)), "{report}");
     server.stop();
 }
 
 #[test]
-fn without_a_source_the_only_server_of_the_session_is_asked() {
+fn without_a_source_why_asks_the_only_server_of_the_session() {
     let folder = Folder::with("why-found", [("site/a.html", "a"), ("run/x", "")]);
     let session = || {
         let mut env = Command::new("env");
@@ -272,7 +272,7 @@ fn without_a_source_the_only_server_of_the_session_is_asked() {
 }
 
 #[test]
-fn errors_say_what_to_do() {
+fn errors_contain_advice() {
     let folder = Folder::with("why-errors", [("site/a.html", "a")]);
     let ended = ask(&folder, &["/a"]);
     assert_eq!(ended.code, Some(1));
@@ -292,11 +292,12 @@ fn errors_say_what_to_do() {
     let ended = ask(&folder, &[&long]);
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains("takes requests of at most 65536 bytes"), "{}", ended.stderr);
-    let told: Value = serde_json::from_str(&ask(&folder, &[&long, "--json"]).stdout).expect("JSON");
-    assert!(told["error"].as_str().is_some_and(|error| error.contains("65536")), "{told}");
+    let report: Value =
+        serde_json::from_str(&ask(&folder, &[&long, "--json"]).stdout).expect("JSON");
+    assert!(report["error"].as_str().is_some_and(|error| error.contains("65536")), "{report}");
     // The target is longer than any request line that the server accepts, but can be explained.
-    let told = of_server(&folder, &[&long[..60_000]]);
-    assert_eq!((last_step(&told).0, &told["status"]), ("request", &json!(414)));
+    let report = of_server(&folder, &[&long[..60_000]]);
+    assert_eq!((last_step(&report).0, &report["status"]), ("request", &json!(414)));
     server.stop();
 
     let control = ["--control".into(), socket(&folder)];
@@ -344,7 +345,7 @@ fn a_server_of_an_older_version_is_named() {
 /// An explanation does not delay other commands, and one whose client has disconnected has no
 /// effect.
 #[test]
-fn explanations_hold_up_no_other_command() {
+fn explanations_do_not_delay_other_commands() {
     let folder = Folder::new("why-slow");
     // The script takes a while to start, within its limit.
     folder.write(
@@ -369,11 +370,11 @@ fn explanations_hold_up_no_other_command() {
         control(&folder, "reopen-logs");
     }
     // Only the last one may arrive before the threads of the others have ended.
-    let told = pinion_tests::wait_for("an explanation", || {
+    let report = pinion_tests::wait_for("an explanation", || {
         let ended = ask(&folder, &["/", "--json"]);
         (ended.code == Some(0)).then(|| document(&ended))
     });
-    assert_eq!(last_step(&told).0, "route");
+    assert_eq!(last_step(&report).0, "route");
     // Pipelined requests get their responses in order.
     let mut client = UnixStream::connect(socket(&folder)).expect("connected");
     let status = json!({"version": 1, "command": "status"});

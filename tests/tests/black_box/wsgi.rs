@@ -201,7 +201,7 @@ fn all_protocols_reach_applications() {
 }
 
 #[test]
-fn a_failure_ends_its_request_alone() {
+fn a_failure_ends_only_its_request() {
     let folder = application("wsgi-failures");
     for io in Io::BOTH {
         let server = start(&folder, io, &mount(&folder, ""));
@@ -258,7 +258,7 @@ fn a_process_that_dies_is_started_again() {
 
 /// The other process gets all requests while it is loaded.
 #[test]
-fn a_process_that_is_started_again_holds_nothing_up() {
+fn a_restarting_process_does_not_block_requests() {
     let folder = application("wsgi-loading");
     for io in Io::BOTH {
         let server = start(&folder, io, &mount(&folder, "python-processes = 2\n"));
@@ -376,7 +376,7 @@ fn executed(file: &Path) -> Vec<String> {
 /// Requests that wait for a long request in a process are moved to another one, and none is
 /// executed twice.
 #[test]
-fn a_long_request_holds_no_other_up() {
+fn a_long_request_does_not_block_others() {
     let folder = application("wsgi-holds");
     for io in Io::BOTH {
         let server = start(&folder, io, &mount(&folder, "python-processes = 2\n"));
@@ -445,7 +445,7 @@ fn a_request_over_its_time_shows_its_stack() {
 }
 
 #[test]
-fn a_reload_takes_another_application() {
+fn a_reload_changes_the_application() {
     let folder = application("wsgi-reload");
     folder.write(
         "app/other.py",

@@ -312,7 +312,7 @@ pub(crate) fn check_faults(server: &Server, paths: &[&str]) {
 }
 
 #[test]
-fn corners_of_wsgi() {
+fn wsgi_edge_cases_have_the_expected_results() {
     let folder = site("wsgi-edges");
     folder.write("app/app.py", APPLICATION);
     for io in Io::BOTH {

@@ -91,7 +91,7 @@ fn files_are_whole_over_all_protocols() {
 
 /// The process has one thread, and the clients take nothing.
 #[test]
-fn a_slow_download_holds_no_process_up() {
+fn a_slow_download_does_not_occupy_a_process() {
     let folder = application("wsgi-files-slow", "");
     let large = noise(FILE_BYTES);
     for protocol in Protocol::SPOKEN {

@@ -139,7 +139,7 @@ fn assert_hidden(response: &Response) {
 
 /// The whole file, parts of it, and nothing, as of a live file; over each protocol.
 #[test]
-fn a_file_takes_the_place_of_the_content_of_a_response() {
+fn a_named_file_replaces_the_content_of_a_response() {
     let folder = scripts("sent-files");
     let large = noise(LARGE_BYTES);
     for way in ways(|_| true) {
@@ -225,7 +225,7 @@ fn part_of_a_file(client: &mut Client, target: &str, tag: &str) {
 
 /// The file supplies the fields that the application does not set.
 #[test]
-fn an_application_may_leave_all_to_the_file() {
+fn a_named_file_supplies_missing_fields() {
     let folder = scripts("sent-plain");
     write_at(&folder, "files/x.html", "<p>", 0);
     let files = folder.join("files");
@@ -255,7 +255,7 @@ fn an_application_may_leave_all_to_the_file() {
 
 /// A local redirect leads to a script, and that to a file.
 #[test]
-fn the_response_behind_a_local_redirect_may_name_a_file() {
+fn the_response_after_a_local_redirect_may_name_a_file() {
     let folder = scripts("sent-redirect");
     let location = "#!/bin/sh\necho 'Location: /run/accel?/protected/a%20b.txt'; echo\n";
     write_script(&folder, "away", location);
@@ -287,7 +287,7 @@ fn refused(folder: &Folder, naming: &Naming, case: (&str, u16, &str), io: Io) {
 }
 
 #[test]
-fn nothing_but_files_of_the_folders_is_sent() {
+fn only_files_in_the_configured_folders_are_sent() {
     let folder = site("sent-refused");
     let naming = Naming::start(&folder);
     symlink(folder.join("secret.txt"), folder.join("files/link")).expect("a link");
@@ -328,7 +328,7 @@ fn nothing_but_files_of_the_folders_is_sent() {
 
 /// Responses that name no file, or that have no content, are as they are everywhere.
 #[test]
-fn other_responses_are_passed_on() {
+fn responses_that_name_no_file_are_passed_on() {
     let folder = site("sent-others");
     let naming = Naming::start(&folder);
     let server = start(&folder, Io::Epoll);
@@ -480,7 +480,7 @@ fn a_file_is_closed_when_its_client_leaves() {
 }
 
 #[test]
-fn the_access_log_has_what_was_sent() {
+fn the_access_log_has_the_bytes_of_the_file() {
     let folder = scripts("sent-log");
     let log = folder.join("access.log");
     let flags = ["--access-log", log.to_str().expect("text")];
@@ -595,7 +595,7 @@ fn wrong_folders_are_errors_of_the_configuration() {
         folder.write("p.toml", text);
         let file = folder.join("p.toml");
         let ended = run(&["check", file.to_str().expect("text")]);
-        let told = format!("{}{}", ended.stdout, ended.stderr);
-        assert!(told.contains(expected), "{lines}: {told}");
+        let output = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(output.contains(expected), "{lines}: {output}");
     }
 }

@@ -166,7 +166,7 @@ fn the_rest_of_the_address_spaces_has_its_class() {
 }
 
 #[test]
-fn metadata_services_are_known_by_their_addresses() {
+fn metadata_services_are_recognised_by_their_addresses() {
     for (text, neighbour, class) in [
         ("169.254.169.254", "169.254.169.253", LinkLocal),
         ("169.254.170.2", "169.254.170.3", LinkLocal),
@@ -190,7 +190,7 @@ fn metadata_services_are_known_by_their_addresses() {
 }
 
 #[test]
-fn forms_have_their_addresses_inside() {
+fn embedded_ipv4_addresses_are_found() {
     for (form, inside) in [
         ("::", &[][..]),
         ("::1", &[]),

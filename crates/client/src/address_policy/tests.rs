@@ -214,7 +214,7 @@ fn verdict(policy: &AddressPolicy, address: IpAddr) -> Option<(AddressClass, IpA
 proptest! {
     /// Every form of an IPv4 address has the verdict of this address.
     #[test]
-    fn forms_have_the_verdict_of_the_address_inside(
+    fn embedding_forms_have_the_verdict_of_their_ipv4_address(
         inner in addresses(), other: u64, policy in policies(),
     ) {
         for form in forms(inner, other) {
@@ -230,7 +230,7 @@ proptest! {
     /// The same for the local prefix of NAT64. Where the length of the prefix is not clear, the
     /// verdict is that of one of the addresses that may be inside, and never a milder one.
     #[test]
-    fn local_nat64_is_never_milder_than_the_address_inside(
+    fn local_nat64_is_at_least_as_strict_as_its_ipv4_address(
         inner in addresses(), other: u64, policy in policies(),
     ) {
         // No packet is for 0.0.0.0, and the zeros are those of a shorter prefix.

@@ -160,7 +160,7 @@ fn outcome(trust: &ServerTrust, url: &str, server: &TestServer) -> String {
 }
 
 #[test]
-fn certificates_of_an_authority_are_for_their_names() {
+fn certificates_are_valid_only_for_their_names() {
     let authority = Authority::new();
     let issued = authority.issue(&["example.org", "*.example.net", "192.0.2.1", "2001:db8::1"]);
     for url in [
@@ -188,7 +188,7 @@ fn certificates_of_an_authority_are_for_their_names() {
 }
 
 #[test]
-fn certificates_have_their_time() {
+fn certificates_are_valid_only_in_their_period() {
     let authority = Authority::new();
     let expired = authority.issue_for(&["example.org"], 2020, 2021).server();
     let message = outcome(&authority.trust(), "https://example.org", &expired);

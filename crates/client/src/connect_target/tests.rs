@@ -145,7 +145,7 @@ fn certificates_are_for_the_host_of_the_url() {
 
 /// RFC 6761 §6.3: "localhost." and names below it.
 #[test]
-fn localhost_is_this_machine() {
+fn localhost_and_names_below_it_are_recognised() {
     let is_localhost = |name| HostName::parse(name).expect(name).is_localhost();
     for name in ["localhost", "LOCALHOST", "localhost.", "a.localhost", "a.b.localhost."] {
         assert!(is_localhost(name), "{name}");
@@ -156,7 +156,7 @@ fn localhost_is_this_machine() {
 }
 
 #[test]
-fn a_dot_at_the_end_makes_a_name_absolute() {
+fn a_trailing_dot_makes_a_name_absolute() {
     let name = HostName::parse("Example.org.").expect("a name");
     assert_eq!((name.as_str(), name.is_absolute()), ("example.org", true));
     assert_ne!(name, HostName::parse("example.org").expect("a name"));
@@ -166,7 +166,7 @@ proptest! {
     /// A target that is read from a text is a valid authority of RFC 9110 (the other parser of the
     /// workspace agrees), is read back as the same target, and has no port 0.
     #[test]
-    fn targets_are_read_back(
+    fn targets_round_trip(
         text in "(?i)https?://[a-z0-9.:\\[\\]@%_\\\\ü。１-]{0,20}[/?#a-z]{0,4}"
     ) {
         if let Ok((target, rest)) = ConnectTarget::from_url(&text) {

@@ -94,7 +94,7 @@ fn a_request_waits_until_its_deadline() {
 }
 
 #[test]
-fn unused_connections_are_closed_after_their_time() {
+fn idle_connections_are_closed_after_their_timeout() {
     let mut pool = with_idle(settings(3, 9, 9), &[1, 2, 3]);
     pool.tick(1002);
     assert_eq!(actions(&mut pool), [PoolAction::Close(1), PoolAction::Close(2)]);
@@ -128,7 +128,7 @@ fn a_repeated_request_gets_a_new_connection() {
 }
 
 #[test]
-fn unused_connections_make_room_for_other_keys() {
+fn idle_connections_are_closed_for_other_keys() {
     let mut pool = with_idle(settings(2, 2, 9), &[1, 2]);
     pool.acquire(&"b", 5, Reuse::Allowed, FOREVER, 10).expect("room");
     assert_eq!(actions(&mut pool), [PoolAction::Close(1), PoolAction::Open(5)]);
@@ -145,7 +145,7 @@ fn unused_connections_make_room_for_other_keys() {
 }
 
 #[test]
-fn all_unused_connections_can_be_closed() {
+fn all_idle_connections_can_be_closed() {
     let mut pool = with_idle(settings(3, 9, 9), &[1, 2, 3]);
     pool.acquire(&"a", 5, Reuse::Allowed, FOREVER, 10).expect("room");
     assert_eq!(actions(&mut pool), [assign(5, 3)]);

@@ -38,7 +38,7 @@ fn decode(
 
 proptest! {
     #[test]
-    fn whatever_the_pieces_are_gzip_is_decoded(
+    fn gzip_is_decoded_in_pieces_of_any_size(
         parts in prop::collection::vec(prop::collection::vec(0_u8..4, 0..5000), 1..3),
         piece in 1_usize..2000,
         room in 1_usize..3000,
@@ -70,7 +70,7 @@ proptest! {
 }
 
 #[test]
-fn what_ends_early_is_incomplete() {
+fn truncated_gzip_is_incomplete() {
     let data = gzip(b"some content");
     for bytes in 1..data.len() {
         let cut = data.get(..bytes).expect("shorter");
@@ -83,7 +83,7 @@ fn what_ends_early_is_incomplete() {
 /// Data after the last member is ignored as a whole, wherever it is cut, even if a part of it looks
 /// like another member.
 #[test]
-fn what_follows_the_last_member_is_ignored() {
+fn data_after_the_last_gzip_member_is_ignored() {
     let first = gzip(b"content");
     for padding in [&b"\0"[..], b"\0\0\0\0\0", b"\x1f", b"\x1f\x1f", b"text"] {
         let data = [&first, padding, &gzip(b"no content")].concat();
@@ -126,7 +126,7 @@ fn brotli_with_a_huge_window_is_refused() {
 }
 
 #[test]
-fn codings_are_known_by_their_names() {
+fn codings_are_parsed_from_their_names() {
     assert_eq!(ContentCoding::of(b"gzip"), Some(ContentCoding::Gzip));
     assert_eq!(ContentCoding::of(b" X-GZIP"), Some(ContentCoding::Gzip));
     assert_eq!(ContentCoding::of(b"Br"), Some(ContentCoding::Brotli));

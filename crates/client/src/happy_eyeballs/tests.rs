@@ -164,7 +164,7 @@ fn abort_cancels_all_and_has_no_result() {
 }
 
 #[test]
-fn of_many_addresses_the_first_are_tried() {
+fn only_the_first_of_many_addresses_are_tried() {
     let many: Vec<IpAddr> = (0..99).map(|last| IpAddr::from([192, 0, 2, last])).collect();
     let twice: Vec<IpAddr> = many.iter().flat_map(|address| [*address, *address]).collect();
     let eyeballs = Eyeballs::with_addresses(TIMES, &twice, 0);
@@ -327,7 +327,7 @@ proptest! {
     /// RFC 8305 §5: attempts begin one after the other, with the delay between them unless one has
     /// failed meanwhile; and families alternate as long as both have addresses.
     #[test]
-    fn attempts_keep_their_distance(ipv4 in answer(), ipv6 in answer()) {
+    fn attempts_are_separated_by_the_delay(ipv4 in answer(), ipv6 in answer()) {
         let trace = run(TIMES, &ipv4, &ipv6);
         for pair in trace.begun.windows(2) {
             let [(first_ms, _), (second_ms, _)] = pair else { unreachable!() };

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_has_its_part_and_all_of_them_the_whole() {
+    fn each_site_has_a_share_of_the_memory_limit() {
         let mut memory = RequestMemory::new(800);
         let max_bytes = 800 / REQUEST_MEMORY_SITE_DIVISOR;
         for site in 0..REQUEST_MEMORY_SITE_DIVISOR as u64 {

@@ -236,7 +236,7 @@ fn a_redirect_on_one_server_uses_one_connection() {
 }
 
 #[test]
-fn redirects_that_fail_leave_nothing_behind() {
+fn failed_redirects_leak_nothing() {
     let mut run = Run::new(4);
     let ids = ["ftp://a/", "/again"].map(|location| {
         let id = run.start(get(URL));
@@ -258,7 +258,7 @@ fn redirects_that_fail_leave_nothing_behind() {
 }
 
 #[test]
-fn requests_that_wait_for_too_long_leave_nothing_behind() {
+fn requests_that_time_out_in_the_queue_leak_nothing() {
     let mut run = Run::new(1);
     let timeouts_ms = [TIMEOUT_MS * 2, TIMEOUT_MS, TIMEOUT_MS];
     let ids = timeouts_ms.map(|timeout_ms| run.start(ClientRequest { timeout_ms, ..get(URL) }));
@@ -277,7 +277,7 @@ fn requests_that_wait_for_too_long_leave_nothing_behind() {
 /// RFC 8305 §5: the second address is tried after 250 ms, and the first attempt is cancelled when
 /// the second one has won.
 #[test]
-fn attempts_that_are_cancelled_leave_nothing_behind() {
+fn cancelled_attempts_leak_nothing() {
     let mut run = Run::new(4);
     let id = run.start(get("http://localhost/"));
     let (_, first) = run.network.next_opened().expect("a connection is opened");
@@ -296,7 +296,7 @@ fn attempts_that_are_cancelled_leave_nothing_behind() {
 
 /// The responses of name servers may arrive when the request is on its way to another host.
 #[test]
-fn addresses_are_used_only_for_the_host_they_were_asked_for() {
+fn late_addresses_of_another_host_are_not_used() {
     let mut run = Run::new(4);
     let id = run.start(get(URL));
     let client = run.client();
@@ -335,7 +335,7 @@ fn members_of_gzip_may_be_cut_anywhere() {
 }
 
 #[test]
-fn content_above_the_maximum_is_not_given() {
+fn content_above_the_maximum_is_not_delivered() {
     let mut run = Run::new(4);
     let id = run.start(ClientRequest { content_max_bytes: 10, ..get(URL) });
     let (server, _) = run.accept();
@@ -349,7 +349,7 @@ fn content_above_the_maximum_is_not_given() {
 /// The timeout for a head applies to all of it, even if a server sends it byte by byte, or one
 /// interim response after the other.
 #[test]
-fn a_head_that_drips_has_its_time() {
+fn a_dripping_head_times_out() {
     for (begin, drop) in [("HTTP/1.1 200 OK\r\nA: ", "a"), ("", "HTTP/1.1 102 P\r\n\r\n")] {
         let mut run = Run::new(4);
         let id = run.start(get(URL));
@@ -369,7 +369,7 @@ fn a_head_that_drips_has_its_time() {
 }
 
 #[test]
-fn pieces_that_a_redirect_has_made_useless_are_thrown_away() {
+fn request_content_after_a_redirect_is_discarded() {
     let mut run = Run::new(4);
     let content = RequestBody::Pieces { length: None };
     let id = run.start(ClientRequest { method: "POST".into(), content, ..get(URL) });
@@ -389,7 +389,7 @@ fn pieces_that_a_redirect_has_made_useless_are_thrown_away() {
 
 /// The end of a connection is noticed even after it has delivered all requested data.
 #[test]
-fn the_end_of_an_unused_connection_is_seen() {
+fn the_end_of_an_idle_connection_is_noticed() {
     let mut run = Run::new(4);
     let id = run.start(get(URL));
     let (server, _) = run.accept();

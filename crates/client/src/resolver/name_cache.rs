@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_kept_for_the_shorter_time_to_live() {
+    fn responses_are_cached_for_the_shorter_ttl() {
         let mut cache = NameCache::default();
         cache.insert(&name("a.example"), answers(10), 5_000);
         let found = cache.get(&name("a.example"), 7_999).expect("a fresh entry");
@@ -148,7 +148,7 @@ mod tests {
     proptest! {
         /// The cache has the entries of a map with times, and so have both of its tables.
         #[test]
-        fn the_cache_is_a_map_with_times(
+        fn the_cache_behaves_like_a_map_with_expiry(
             steps in vec((0_usize..4, 0_u32..5, 0_u64..3000, any::<bool>()), 0..50)
         ) {
             let mut cache = NameCache::default();

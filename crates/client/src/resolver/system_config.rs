@@ -161,7 +161,7 @@ mod tests {
     /// resolv.conf(5): "If no nameserver entries are present, the default is to use the name server
     /// on the local machine."
     #[test]
-    fn without_name_servers_this_machine_is_asked() {
+    fn without_name_servers_the_loopback_address_is_queried() {
         for text in ["", "nameserver fe80::1%eth0\n", "search a.example"] {
             let read = options(text.as_bytes());
             assert_eq!(servers(&read), ["127.0.0.1:53", "[::1]:53"], "{text}");

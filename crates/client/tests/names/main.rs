@@ -25,7 +25,7 @@ fn dual_stack(ttl: u32) -> DnsServer {
 }
 
 #[test]
-fn both_families_are_asked_for() {
+fn both_address_families_are_queried() {
     let server = dual_stack(300);
     let fixture = Fixture::of(&server);
     let answers = fixture.resolve("Example.ORG");
@@ -143,7 +143,7 @@ fn resolv_conf_has_the_timeout_of_a_server() {
 }
 
 #[test]
-fn another_server_is_asked_when_one_is_silent() {
+fn a_silent_server_is_followed_by_the_next_one() {
     let silent = DnsServer::start(|_| Response::Silence);
     let good = dual_stack(60);
     for servers in [[silent.address, good.address], [good.address, silent.address]] {
@@ -156,7 +156,7 @@ fn another_server_is_asked_when_one_is_silent() {
 
 /// A server that cannot resolve a name does not speak for the others; one that knows it does.
 #[test]
-fn another_server_is_asked_when_one_fails() {
+fn a_failing_server_is_followed_by_the_next_one() {
     let failing = DnsServer::start(|_| Message::error(SERVER_FAILURE));
     let garbling = DnsServer::start(|question| {
         Response::Raw(vec![[&question.id.to_be_bytes()[..], &[0xff; 40]].concat()])
@@ -181,7 +181,7 @@ fn another_server_is_asked_when_one_fails() {
 
 /// RFC 7766 §5: the query of a truncated response is repeated over TCP.
 #[test]
-fn truncated_responses_are_asked_for_over_tcp() {
+fn truncated_responses_are_repeated_over_tcp() {
     let server = DnsServer::start(|question| {
         let mut response = Message::addresses(question, 60, &["192.0.2.1", "2001:db8::1"]);
         if let Response::Message(message) = &mut response
@@ -451,7 +451,7 @@ fn too_many_names_at_once_are_refused() {
 }
 
 #[test]
-fn callers_hear_of_the_end_of_the_resolver() {
+fn callers_are_notified_of_the_end_of_the_resolver() {
     let (server, _gate) = gated();
     let fixture = Fixture::of(&server);
     let receiver = fixture.begin("a.example");

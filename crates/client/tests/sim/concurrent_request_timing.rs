@@ -14,7 +14,7 @@ const HOSTS: u8 = 4;
 
 /// A thousand requests whose servers respond after a second are through after a second.
 #[test]
-fn a_thousand_requests_take_as_long_as_one() {
+fn a_thousand_concurrent_requests_take_as_long_as_one() {
     let mut run = Run::<true>::new(3, Some(Faults::default()), PoolSettings::default());
     let begun_ms = run.network.now().monotonic_ms;
     for number in 0..1000 {

@@ -114,7 +114,7 @@ fn end_after<const READINESS: bool>(behaviour: Behaviour, passes: u64) {
 
 /// Whatever stage requests are at when they end, no connection, timer or buffer of them is left.
 #[test]
-fn the_end_in_every_stage_leaves_nothing_behind() {
+fn requests_ended_in_any_stage_leak_nothing() {
     for behaviour in Behaviour::ALL {
         for passes in 1..40 {
             end_after::<true>(behaviour, passes);

@@ -219,7 +219,7 @@ fn run<const READINESS: bool>(seed: u64) -> u64 {
 /// Every request ends once, with the response of its server or with a reason that its server has
 /// caused, and leaves nothing behind.
 #[test]
-fn every_request_ends_once_and_leaves_nothing_behind() {
+fn every_request_ends_once_and_leaks_nothing() {
     each_seed(SEEDS, |seed| {
         run::<true>(seed);
         run::<false>(seed);

@@ -21,7 +21,7 @@ fn the_corpus_of_client_url() {
 
 proptest! {
     #[test]
-    fn urls_are_read_as_the_url_standard_has_it(
+    fn arbitrary_urls_are_parsed_as_in_the_url_standard(
         scheme in "(?i)https?:/{0,3}",
         authority in "[a-zA-Z0-9.:\\[\\]@%_\\\\ \t\nüｅ。１xn-]{0,24}",
         rest in "[/?#\\\\a@:]{0,4}",
@@ -30,7 +30,7 @@ proptest! {
     }
 
     #[test]
-    fn usual_urls_are_read_as_the_url_standard_has_it(
+    fn usual_urls_are_parsed_as_in_the_url_standard(
         host in prop_oneof![
             "([a-z0-9_-]{1,8}\\.){0,3}[a-z0-9x]{1,6}\\.?",
             "([0-9]{1,3}\\.){3}[0-9]{1,3}",

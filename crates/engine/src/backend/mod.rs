@@ -359,7 +359,7 @@ mod tests {
 
     /// Checks that the progress of a Unix socket is known. `non_blocking` is the mode of the
     /// sockets that the backend accepts.
-    fn a_unix_socket_tells_how_far_it_is<B: Backend>(mut backend: B, non_blocking: bool)
+    fn a_unix_socket_reports_its_progress<B: Backend>(mut backend: B, non_blocking: bool)
     where
         B::Socket: From<OwnedFd>,
     {
@@ -375,9 +375,9 @@ mod tests {
     }
 
     #[test]
-    fn unix_sockets_tell_how_far_they_are() {
-        a_unix_socket_tells_how_far_it_is(Epoll::new(Vec::new()).expect("epoll"), true);
-        a_unix_socket_tells_how_far_it_is(
+    fn unix_sockets_report_the_progress_of_sends() {
+        a_unix_socket_reports_its_progress(Epoll::new(Vec::new()).expect("epoll"), true);
+        a_unix_socket_reports_its_progress(
             Uring::new(Vec::new(), usize::MAX).expect("io_uring"),
             false,
         );

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_bytes_tell_and_a_part_of_them_does_not() {
+    fn the_protocol_is_unclear_until_enough_bytes_have_arrived() {
         use PeerPreface as O;
         for (bytes, opening, needed) in [
             (&b"GET / HTTP/1.1\r\n"[..], O::Http1, 1),

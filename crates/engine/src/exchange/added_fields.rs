@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_take_the_place_of_fields_with_their_names() {
+    fn added_fields_replace_fields_of_the_same_name() {
         let mut added = AddedFields::default();
         added.append(b"Access-Control-Allow-Origin: a\r\n");
         added.append(b"Vary: Origin\r\nX-Gone:\r\n");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_response_is_kept_by_no_shared_cache() {
+    fn a_private_response_is_not_stored_by_shared_caches() {
         let mut added = AddedFields::default();
         assert!(added.is_empty());
         added.set_private();

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_as_it_was_can_be_read() {
+    fn an_unchanged_file_can_be_read() {
         let (file, range) = file();
         let mut bytes = [0; 50];
         ExternalFile::new(file).read_unchanged(&range, &mut bytes).expect("unchanged");

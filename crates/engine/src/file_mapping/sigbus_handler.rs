@@ -263,12 +263,12 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_elsewhere_takes_its_former_way_and_a_sent_signal_ends_the_process() {
+    fn other_faults_use_the_former_handler_and_sent_signals_kill() {
         if let Ok(deed) = std::env::var(DEED) {
             commit(&deed);
         }
         let (_, module) = module_path!().split_once("::").expect("a crate");
-        let name = "a_fault_elsewhere_takes_its_former_way_and_a_sent_signal_ends_the_process";
+        let name = "other_faults_use_the_former_handler_and_sent_signals_kill";
         let this = format!("{module}::{name}");
         let killed = (None, Some(libc::SIGBUS));
         for (deed, end) in [
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn every_range_is_guarded_however_many_there_are() {
+    fn any_number_of_ranges_is_guarded() {
         // Addresses of the highest half, where no other test has a mapping.
         let address = |number: usize| (1 << 63) + number * 8192;
         let ranges: Vec<_> = (0..5 * BLOCK_RANGES)

@@ -265,7 +265,7 @@ fn client_config(root: Vec<u8>, window_bytes: u32) -> ClientConfig {
 /// A window that stays closed is the same error as over HTTP/2, after the same time (RFC 9114
 /// §10.5).
 #[test]
-fn a_window_that_stays_shut_is_excessive_load() {
+fn a_window_that_stays_closed_is_excessive_load() {
     const EXCESSIVE_LOAD: u32 = 0x107;
     let (mut pair, connection, slot) = Pair::answering(SHUT);
     pair.start_deadline(slot, DeadlineKind::Window, WINDOW_STALL_MS);
@@ -282,7 +282,7 @@ fn a_window_that_stays_shut_is_excessive_load() {
 
 /// A client on a slow path may not have received yet the data that QUIC accepted before.
 #[test]
-fn frames_that_leave_behind_a_shut_window_give_more_time() {
+fn frames_sent_beside_a_closed_window_extend_its_deadline() {
     let (mut pair, _connection, slot) = Pair::answering(SHUT);
     pair.start_deadline(slot, DeadlineKind::Window, WINDOW_STALL_MS);
     pair.time_passes(slot);
@@ -302,7 +302,7 @@ fn frames_that_leave_behind_a_shut_window_give_more_time() {
 /// A server that stops does not extend its deadline for a client that is gone, because it has other
 /// clients.
 #[test]
-fn the_last_response_has_one_deadline() {
+fn the_deadline_of_the_last_response_is_not_restarted() {
     let (mut pair, _connection, slot) = Pair::answering(OPEN);
     pair.stop(slot);
     assert!(!pair.outlasts_deadline(slot), "nothing was acknowledged");
@@ -310,7 +310,7 @@ fn the_last_response_has_one_deadline() {
 }
 
 #[test]
-fn acknowledgements_of_the_last_response_give_more_time() {
+fn acknowledgements_of_the_last_response_extend_its_deadline() {
     let (mut pair, _connection, slot) = Pair::answering(OPEN);
     pair.stop(slot);
     pair.time_passes(slot);
@@ -327,7 +327,7 @@ fn acknowledgements_of_the_last_response_give_more_time() {
 
 /// Otherwise a request now and then would keep any number of incomplete heads open.
 #[test]
-fn other_requests_give_half_a_head_no_more_time() {
+fn other_requests_do_not_extend_the_deadline_of_a_head() {
     let (mut pair, connecting) = Pair::connecting(OPEN);
     let connection = pair.turns(connecting).expect("a connection");
     let (mut sender, mut receiver) = pair.turns(connection.open_bi()).expect("a stream");
@@ -348,7 +348,7 @@ fn other_requests_give_half_a_head_no_more_time() {
 
 /// A request gets exactly one response, whether or not the rest of its head arrives.
 #[test]
-fn a_head_that_comes_behind_its_refusal_is_passed_over() {
+fn a_head_that_arrives_after_its_refusal_is_ignored() {
     const NOTHING: (u32, usize) = (0, 100);
     let (mut pair, connecting) = Pair::connecting(NOTHING);
     let connection = pair.turns(connecting).expect("a connection");
@@ -366,7 +366,7 @@ fn a_head_that_comes_behind_its_refusal_is_passed_over() {
 /// RFC 9114 §4.1.1: a client that reads an early response may abandon the rest of its request. Its
 /// RESET_STREAM arrives before the end of the response has left, and that end still comes.
 #[test]
-fn a_response_ends_though_the_rest_of_its_request_is_abandoned() {
+fn a_response_is_completed_if_its_request_is_abandoned() {
     const NO_ERROR: u32 = 0x100;
     let (mut pair, connecting) = Pair::connecting(OPEN);
     let connection = pair.turns(connecting).expect("a connection");
@@ -389,7 +389,7 @@ fn a_response_ends_though_the_rest_of_its_request_is_abandoned() {
 /// A client whose handshake is under way when the server begins to stop is served: the server
 /// rejects only requests that come too late (RFC 9114 §5.2).
 #[test]
-fn who_shakes_hands_as_the_server_begins_to_stop_is_served() {
+fn a_handshake_under_way_at_the_stop_is_served() {
     let (mut pair, connecting) = Pair::connecting(OPEN);
     let mut left = TURNS_MAX;
     while pair.worker.core.connections.next_in_use(0).is_none() {

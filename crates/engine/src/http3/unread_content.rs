@@ -173,7 +173,7 @@ mod tests {
 
     /// Frames arrive and all of their content is read, so the count does not grow.
     #[test]
-    fn an_upload_that_is_read_holds_nothing() {
+    fn an_upload_that_is_read_counts_nothing() {
         let mut unread = Unread::opened();
         for nth in 0..10_000 {
             let frames = nth % 30 + 1;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_counted_and_never_more_than_its_window() {
+    fn unread_content_is_counted_up_to_its_window() {
         let window_bytes = QUIC_STREAM_WINDOW_BYTES as usize;
         let mut unread = Unread::default();
         for came in 1..5000 {
@@ -207,7 +207,7 @@ mod tests {
 
     /// The first byte is missing, so nothing can be read.
     #[test]
-    fn what_waits_behind_a_gap_is_counted() {
+    fn content_after_a_gap_is_counted() {
         let mut unread = Unread::opened();
         for came in 1..1000 {
             unread.frame();
@@ -218,7 +218,7 @@ mod tests {
 
     /// Small frames beside large ones do not hide the memory of the large ones.
     #[test]
-    fn small_frames_of_others_make_no_frame_smaller() {
+    fn small_frames_of_other_streams_do_not_lower_the_count() {
         let (mut large, mut small) = (Unread::default(), Unread::default());
         for came in 1..1000 {
             large.frame();

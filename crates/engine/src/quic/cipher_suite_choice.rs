@@ -245,7 +245,7 @@ mod tests {
     /// As over TCP, the server selects AES with short keys unless ChaCha20 is the client's first
     /// choice.
     #[test]
-    fn the_suite_is_the_cheapest_that_suits_the_client() {
+    fn the_suite_is_the_cheapest_that_the_client_prefers() {
         let (tls, root) = made_settings();
         let server = Arc::new(BySuites::new(&tls).expect("a cipher suite"));
         let (short, long, chacha) =

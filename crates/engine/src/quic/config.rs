@@ -250,7 +250,7 @@ mod tests {
     /// RFC 9000 §8.1.2: a client may bring the token that the process before gave it. §10.3: it
     /// recognizes the end of a connection by the token that it got from the process before.
     #[test]
-    fn another_process_with_the_same_keys_takes_tokens_and_makes_the_same_resets() {
+    fn processes_with_the_same_keys_share_tokens_and_reset_tokens() {
         let keys = QuicKeys::random();
         let epoch = keys.epoch.wrapping_add(1);
         let (tls, root) = made_settings();

@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_id_leads_to_its_place_and_only_with_its_key(
+        fn a_connection_id_is_decoded_only_with_its_key(
             key in any::<[u8; 16]>(),
             other in any::<[u8; 16]>(),
             random in any::<[u8; RANDOM_BYTES]>(),

@@ -346,7 +346,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         place.brought = 0;
         let endpoint = &mut endpoints[place.endpoint];
         while let Some(event) = transport.poll_endpoint_events() {
-            if let Some(response) = endpoint.tell(place.handle, event) {
+            if let Some(response) = endpoint.handle_event(place.handle, event) {
                 transport.handle_event(response);
             }
         }

@@ -210,7 +210,7 @@ impl ListenerEndpoint {
     }
 
     /// Passes an event of a connection to its endpoint, and returns the reply.
-    pub(crate) fn tell(
+    pub(crate) fn handle_event(
         &mut self,
         handle: ConnectionHandle,
         event: EndpointEvent,
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_on_is_no_longer_than_clients_may_send() {
+    fn oversized_datagrams_are_not_forwarded_to_other_workers() {
         let socket = bind_udp(([127, 0, 0, 1], 0).into(), 1).expect("bind").remove(0);
         let from = local_address(&socket).expect("an address");
         let config = config();

@@ -56,7 +56,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     #[test]
-    fn a_process_that_lives_is_asked_about_once_a_second_and_one_that_has_ended_once() {
+    fn liveness_is_checked_once_a_second_and_never_after_the_end() {
         let (ended, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let (ends, counts) = (Arc::clone(&ended), Arc::clone(&asked));
         let mut predecessors = Predecessors::new(Arc::new(move |_| {
@@ -77,7 +77,7 @@ mod tests {
     }
     /// A client with connections of several processes cannot cause a check for each datagram.
     #[test]
-    fn several_processes_are_remembered_and_not_more_than_a_few() {
+    fn a_bounded_number_of_processes_is_remembered() {
         let asked = Arc::new(AtomicUsize::new(0));
         let counts = Arc::clone(&asked);
         let mut predecessors = Predecessors::new(Arc::new(move |epoch| {

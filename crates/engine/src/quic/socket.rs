@@ -170,7 +170,7 @@ mod tests {
     /// One send, cut by the kernel (GSO), and one receive, put together by it (GRO); with the mark
     /// of congestion (RFC 9000 §13.4) and where it was sent to.
     #[test]
-    fn a_run_of_datagrams_takes_one_send_and_one_receive() {
+    fn a_batch_of_datagrams_needs_one_send_and_one_receive() {
         const STRIDE: usize = 1200;
         let contents: Vec<u8> = (0..3 * STRIDE + 100).map(|at| (at / STRIDE) as u8).collect();
         for host in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {

@@ -86,7 +86,7 @@ fn expire(worker: &mut Worker<Epoll, Unasked>, now_ms: u64) {
 }
 
 #[test]
-fn a_handshake_that_stands_still_ends_in_time() {
+fn a_stalled_handshake_times_out() {
     let (mut worker, address) = worker();
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (_client, _connecting) = {

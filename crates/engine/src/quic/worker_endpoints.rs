@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_has_not_come_is_waited_for() {
+    fn wait_times_are_rounded_up_to_milliseconds() {
         let now = Instant::now();
         for (nanoseconds, ms) in [(0, 0), (1, 1), (999_999, 1), (1_000_000, 1), (1_000_001, 2)] {
             let at = now + Duration::from_nanos(nanoseconds);

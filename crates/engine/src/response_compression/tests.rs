@@ -20,7 +20,7 @@ fn chosen(accept: &str) -> Coding {
 }
 
 #[test]
-fn what_the_client_likes_best_and_gzip_before_brotli() {
+fn the_preferred_coding_is_chosen_and_gzip_before_brotli() {
     for (accept, coding) in [
         ("", Coding::Identity),
         ("Accept-Encoding: gzip, deflate, br, zstd\r\n", Coding::Gzip),
@@ -47,7 +47,7 @@ fn fields(lines: &str) -> Vec<Field<'_>> {
 }
 
 #[test]
-fn what_is_suited() {
+fn only_suitable_responses_are_compressed() {
     let html = "Content-Type: text/html; charset=utf-8";
     let suited = |status, lines: &str, length| is_suited(status, fields(lines).into_iter(), length);
     assert!(suited(200, html, None));
@@ -87,7 +87,7 @@ fn recoded(coding: Coding, status: u16, lines: &str) -> String {
 /// The encoder changes the fields of a response as RFC 9110 §8.4, §8.8.1, §12.5.5 and §15.4.5
 /// require.
 #[test]
-fn what_fields_become() {
+fn compression_adjusts_the_response_fields() {
     let given = "X: y\nETag: \"a\"\nAccept-Ranges: bytes";
     assert_eq!(
         recoded(Coding::Gzip, 200, given),
@@ -172,7 +172,7 @@ proptest! {
     /// However content is cut and flushed, a client can decode after a flush all content that was
     /// written before, and the whole stream decodes to the whole content.
     #[test]
-    fn what_is_decoded_is_what_was_written(
+    fn decoded_content_equals_the_written_content(
         pieces in prop::collection::vec((content(), any::<bool>()), 0..8),
         gzip in any::<bool>(),
     ) {
@@ -195,7 +195,7 @@ proptest! {
 }
 
 #[test]
-fn there_are_only_so_many_encoders() {
+fn the_number_of_encoders_is_limited() {
     let bytes = ResponseEncoder::bytes_of(Coding::Gzip);
     let mut pool = Pool::new(bytes * ENCODERS_MAX * 4);
     let mut encoders = Encoders::default();

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_suite_that_is_known_tells() {
+    fn the_first_known_suite_determines_the_preference() {
         for (suites, expected) in [
             (&[0x1302, 0x1303, 0x1301][..], true),
             (&[0x1301], true),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_none_are_found() {
+    fn invalid_server_names_are_found() {
         for unreadable in [
             "localhost:8443",
             "[foo.com]",
@@ -358,7 +358,7 @@ mod tests {
 
     /// The engine does not wait for the rest of a ClientHello that would be refused.
     #[test]
-    fn a_hello_without_records_that_is_too_long_is_known_with_its_suites() {
+    fn an_oversized_hello_without_records_is_judged_by_its_suites() {
         let mut message = hello_for(b"a..b").split_off(5);
         message[1..4].copy_from_slice(&[0, 0x40, 0]);
         assert_eq!(bare_choice(&message), Some(Choice::AesFirst));
@@ -369,7 +369,7 @@ mod tests {
     proptest! {
         /// Whatever a client sends, the found position is inside the first record.
         #[test]
-        fn places_of_names_are_inside_of_the_record(
+        fn positions_of_names_are_within_the_record(
             asked in prop::collection::vec(any::<u8>(), 0..300),
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
             behind in prop::collection::vec(any::<u8>(), 0..20),
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_not_known_before_its_record_is_whole() {
+    fn a_name_is_unknown_until_its_record_is_complete() {
         let hello = hello_for(b"a..b");
         for bytes in 0..hello.len() {
             assert_eq!(name(&hello[..bytes]), RequestedName::Unknown, "{bytes}");
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_says_nothing() {
+    fn an_incomplete_hello_has_no_preference() {
         let whole = hello(32, &[0x1301, 0x1303]);
         let behind_first = whole.len() - 4;
         for bytes in 0..whole.len() {
@@ -443,7 +443,7 @@ mod tests {
 
     /// A connection must not wait for suites that never come.
     #[test]
-    fn records_that_do_not_belong_into_a_hello_are_known_when_they_come() {
+    fn records_that_do_not_belong_to_a_hello_are_detected_on_arrival() {
         let whole = hello(32, &[0x1301, 0x1303]);
         // A part that ends before the suites do, in a record of its own.
         let part = &whole[5..40];
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hello_is_known_at_once_or_when_it_is_whole() {
+    fn other_messages_have_the_preference_other() {
         for input in [
             &b"\x16\x03\x01\0\0"[..],
             b"\x16\x03\x01\0\x05\x14\0\0\x01!",

@@ -52,7 +52,7 @@ impl ClientSession {
         &mut self,
         mut input: &[u8],
         buffer: &mut Vec<u8>,
-        mut tell: impl FnMut(Brought<'_>) -> bool,
+        mut on_content: impl FnMut(Brought<'_>) -> bool,
     ) -> Result<usize, TlsFault> {
         while !self.is_over && !input.is_empty() {
             // The library takes a few records at a time.
@@ -69,14 +69,15 @@ impl ClientSession {
             };
             if !self.has_begun && !self.connection.is_handshaking() {
                 self.has_begun = true;
-                self.is_over |= !tell(Brought::Begun(Inside::Http1));
+                self.is_over |= !on_content(Brought::Begun(Inside::Http1));
             }
             let bytes = state.plaintext_bytes_to_read();
             if bytes > 0 && !self.is_over {
                 buffer.clear();
                 buffer.resize(bytes, 0);
                 let got = self.connection.reader().read(buffer).unwrap_or(0);
-                self.is_over |= !tell(Brought::Content(buffer.get(..got).unwrap_or_default()));
+                self.is_over |=
+                    !on_content(Brought::Content(buffer.get(..got).unwrap_or_default()));
             }
             self.is_over |= state.peer_has_closed();
         }

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_those_of_what_was_sent() {
+    fn transcript_hashes_cover_the_hello_as_sent() {
         let sent = b"\x01 a hello that asks for localhost:8443, and more";
         let mut shown = sent.to_vec();
         let name = 24..38;

@@ -110,9 +110,9 @@ impl ServerSession {
         })
     }
 
-    /// Takes all of `input`, decrypts it in `buffer`, and reports its contents to `tell`, as long
-    /// as `tell` returns that further content is read. Input after the peer's close_notify is not
-    /// read (RFC 8446 §6.1). Returns the number of bytes at the end that are not read.
+    /// Takes all of `input`, decrypts it in `buffer`, and reports its contents to `on_content`, as
+    /// long as that returns that further content is read. Input after the peer's close_notify is
+    /// not read (RFC 8446 §6.1). Returns the number of bytes at the end that are not read.
     ///
     /// # Errors
     /// Fails if the session cannot continue.
@@ -120,7 +120,7 @@ impl ServerSession {
         &mut self,
         input: &[u8],
         buffer: &mut Vec<u8>,
-        mut tell: impl FnMut(Brought<'_>) -> bool,
+        mut on_content: impl FnMut(Brought<'_>) -> bool,
     ) -> Result<usize, TlsFault> {
         if matches!(self.state, State::Ended | State::Unheard | State::Faulty) {
             return Ok(input.len());
@@ -135,7 +135,7 @@ impl ServerSession {
         }
         let mut unused = buffer.as_mut_slice();
         loop {
-            let step = self.step(unused, &mut tell);
+            let step = self.step(unused, &mut on_content);
             let (used, goes_on) =
                 step.map_or_else(|used| (used, None), |(used, on)| (used, Some(on)));
             if self.state == State::Handshake {
@@ -145,7 +145,7 @@ impl ServerSession {
             if !self.records.is_handshaking() && self.state == State::Handshake {
                 self.state = State::Open;
                 self.hidden_name = None;
-                tell(Brought::Begun(self.inside()));
+                on_content(Brought::Begun(self.inside()));
             }
             match goes_on {
                 Some(_) if self.state == State::Unheard => {
@@ -182,7 +182,7 @@ impl ServerSession {
     fn step(
         &mut self,
         input: &mut [u8],
-        tell: &mut impl FnMut(Brought<'_>) -> bool,
+        on_content: &mut impl FnMut(Brought<'_>) -> bool,
     ) -> Result<(usize, bool), usize> {
         let _restored = self.hidden_name.as_ref().map(HiddenName::restored);
         let UnbufferedStatus { discard, state } = self.records.process_tls_records(input);
@@ -194,7 +194,7 @@ impl ServerSession {
                 while let Some(record) = traffic.next_record() {
                     let Ok(record) = record else { return Err(used) };
                     used += record.discard;
-                    if !tell(Brought::Content(record.payload)) {
+                    if !on_content(Brought::Content(record.payload)) {
                         self.state = State::Unheard;
                     }
                 }

@@ -175,7 +175,7 @@ fn keys_are_exchanged_with_a_post_quantum_part_when_the_client_can() {
 /// The server selects AES with short keys, unless ChaCha20 is the client's first choice. It selects
 /// whatever suite is the only one of the client.
 #[test]
-fn the_suite_is_the_cheapest_that_suits_the_client() {
+fn the_suite_is_the_cheapest_that_the_client_prefers() {
     use rustls::CipherSuite as S;
     let made = Made::new(&["a.test"]);
     let server = server(&[&made], &tickets(Vec::new()), None);
@@ -240,7 +240,7 @@ fn chain_and_key_may_be_one_file_in_any_order() {
 }
 
 #[test]
-fn what_cannot_be_served_says_why() {
+fn unusable_certificates_have_a_reason() {
     let (one, two) = (Made::new(&["a.test"]), Made::new(&["b.test"]));
     let load = |cert: &str, key: &str| Certificate::from_pem(cert.as_bytes(), key.as_bytes());
     let wrong = |cert: &str, key: &str| load(cert, key).expect_err("it is wrong");
@@ -362,7 +362,7 @@ fn a_ticket_is_good_at_every_worker_and_for_the_time_of_two_keys() {
 }
 
 #[test]
-fn keys_that_are_handed_on_open_what_they_sealed() {
+fn tickets_stay_valid_with_inherited_keys() {
     let made = Made::new(&["a.test"]);
     let client = client(&[&made], &[&TLS13], default_provider(), None);
     let keys = tickets(Vec::new());
@@ -374,7 +374,7 @@ fn keys_that_are_handed_on_open_what_they_sealed() {
 }
 
 #[test]
-fn a_ticket_does_not_stand_for_a_certificate_that_was_not_shown() {
+fn a_ticket_does_not_replace_a_client_certificate() {
     let made = Made::new(&["a.test"]);
     let keys = tickets(Vec::new());
     let authority = authority();
@@ -403,7 +403,7 @@ fn a_ticket_does_not_stand_for_a_certificate_that_was_not_shown() {
 }
 
 #[test]
-fn over_quic_too_whoever_asks_for_certificates_gives_no_tickets() {
+fn quic_listeners_with_client_certificates_issue_no_tickets() {
     let store = Arc::new(CertificateStore::new(&[Made::new(&["a.test"]).load()]));
     let authorities = authority().2;
     for (clients, gives) in [(None, true), (Some(&authorities), false)] {
@@ -432,7 +432,7 @@ fn authority() -> (Made, Made, ClientAuthorities) {
 }
 
 #[test]
-fn authorities_are_certificates() {
+fn client_authorities_must_be_ca_certificates() {
     let none = ClientAuthorities::from_pem(b"").expect_err("none");
     assert_eq!(none, TlsError::Authorities(CertificateError::NoCertificate));
     let empty = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
@@ -448,7 +448,7 @@ fn authorities_are_certificates() {
 }
 
 #[test]
-fn a_forged_ticket_is_no_ticket() {
+fn a_forged_ticket_is_refused() {
     let keys = tickets(Vec::new());
     let ticket = keys.seal(b"session").expect("sealed");
     assert_eq!(keys.open(&ticket).as_deref(), Some(&b"session"[..]));

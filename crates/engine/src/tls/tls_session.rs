@@ -36,9 +36,9 @@ impl TlsSession {
         ClientSession::new(config, name).map(|session| Box::new(Self::Client(session)))
     }
 
-    /// Takes all of `input`, decrypts it in `buffer`, and reports its contents to `tell`, as long
-    /// as `tell` returns that further content is read. Input after the peer's close_notify is not
-    /// read (RFC 8446 §6.1). Returns the number of bytes at the end that are not read.
+    /// Takes all of `input`, decrypts it in `buffer`, and reports its contents to `on_content`, as
+    /// long as that returns that further content is read. Input after the peer's close_notify is
+    /// not read (RFC 8446 §6.1). Returns the number of bytes at the end that are not read.
     ///
     /// # Errors
     /// Fails if the session cannot continue.
@@ -47,11 +47,11 @@ impl TlsSession {
         &mut self,
         input: &[u8],
         buffer: &mut Vec<u8>,
-        tell: impl FnMut(Brought<'_>) -> bool,
+        on_content: impl FnMut(Brought<'_>) -> bool,
     ) -> Result<usize, TlsFault> {
         match self {
-            Self::Server(session) => session.take(input, buffer, tell),
-            Self::Client(session) => session.take(input, buffer, tell),
+            Self::Server(session) => session.take(input, buffer, on_content),
+            Self::Client(session) => session.take(input, buffer, on_content),
         }
     }
 

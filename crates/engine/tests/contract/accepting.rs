@@ -17,7 +17,7 @@ const BOTH: [Io; 2] = [Io::Epoll, Io::Uring];
 const HELLO: &[u8] = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
-fn there_are_never_more_connections_than_places_and_nobody_waits_for_ever() {
+fn connections_never_exceed_the_permits_and_all_clients_are_served() {
     /// Fewer than workers and listeners could accept between two checks of their number.
     const PLACES: usize = 5;
     const CLIENTS: usize = 40;
@@ -54,7 +54,7 @@ fn there_are_never_more_connections_than_places_and_nobody_waits_for_ever() {
 /// A worker may get notified about the clients of both listeners and have a place for only one of
 /// them.
 #[test]
-fn a_free_place_is_found_by_whoever_waits_at_another_listener() {
+fn a_free_permit_is_used_for_clients_of_any_listener() {
     const ROUNDS: usize = 200;
     for io in BOTH {
         let settings = WorkerSettings { connections: 2, ..WorkerSettings::default() };
@@ -72,7 +72,7 @@ fn a_free_place_is_found_by_whoever_waits_at_another_listener() {
 }
 
 #[test]
-fn a_listener_may_be_inherited_in_either_state_and_be_shared_by_servers_of_both_kinds() {
+fn inherited_listeners_work_in_both_modes_and_with_both_backends() {
     for non_blocking in [true, false] {
         let socket: Arc<OwnedFd> = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
         rustix::io::ioctl_fionbio(&socket, non_blocking).expect("set");

@@ -115,7 +115,7 @@ fn response(io: Io, path: &str) -> String {
 }
 
 #[test]
-fn applications_of_two_workers_hear_each_other() {
+fn applications_of_two_workers_exchange_messages() {
     for io in [Io::Epoll, Io::Uring] {
         let heard = response(io, "/other");
         assert!(["asked 0, heard by 1", "asked 1, heard by 0"].contains(&&*heard), "{heard}");

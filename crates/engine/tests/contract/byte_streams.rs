@@ -111,7 +111,7 @@ impl Drop for Served {
 const HTTP: Protocol = Protocol::Http(Protocols::ALL);
 
 #[test]
-fn a_stream_that_waits_too_long_is_cut_and_its_application_hears_why() {
+fn a_stream_timeout_is_reported_to_the_application() {
     let (first, idle) = (Some(50), Some(150));
     for io in [Io::Epoll, Io::Uring] {
         for (protocol, sent, first_byte_ms, why) in [
@@ -134,7 +134,7 @@ fn a_stream_that_waits_too_long_is_cut_and_its_application_hears_why() {
 
 /// RFC 9110 §9.3.6: the tunnel begins after the head, and each side can end alone.
 #[test]
-fn a_connection_is_taken_over_with_what_came_behind_its_request() {
+fn a_tunnel_gets_the_bytes_after_its_request() {
     for io in [Io::Epoll, Io::Uring] {
         for version in ["1.1", "1.0"] {
             let served = Served::start(io, HTTP, StreamTimeouts::default(), 1);
@@ -175,7 +175,7 @@ fn the_response_to_connect_is_the_first_of_the_stream() {
 /// A request with content cannot become a stream: the application cannot know where its bytes end
 /// and those of the stream begin.
 #[test]
-fn a_request_with_content_is_not_taken_over() {
+fn a_request_with_content_does_not_become_a_tunnel() {
     for io in [Io::Epoll, Io::Uring] {
         let served = Served::start(io, HTTP, StreamTimeouts::default(), 1);
         let mut stream = connect(served.at);
@@ -211,7 +211,7 @@ fn a_broadcast_reaches_the_streams_of_all_workers() {
 
 /// A client that does not read is disconnected, and the others get everything.
 #[test]
-fn a_slow_reader_is_cut_and_the_others_are_not_harmed() {
+fn a_slow_reader_of_broadcasts_is_closed_and_others_continue() {
     const MESSAGES: usize = 2000;
     for io in [Io::Epoll, Io::Uring] {
         let served = Served::start(io, Protocol::ByteStream, StreamTimeouts::default(), 1);

@@ -47,9 +47,9 @@ fn is_on(exchange: &Address, connection: Address) -> bool {
 /// Ends the process of the test if a law is broken: a panic of the application would end one worker
 /// alone, and perhaps after the case.
 #[track_caller]
-fn law(holds: bool, what: &str) {
+fn law(holds: bool, statement: &str) {
     if !holds {
-        eprintln!("{}: {what}", std::panic::Location::caller());
+        eprintln!("{}: {statement}", std::panic::Location::caller());
         std::process::abort();
     }
 }

@@ -58,7 +58,7 @@ impl Holder {
 }
 
 impl Reader {
-    fn tell(&self, letter: u8, bytes: usize) {
+    fn report(&self, letter: u8, bytes: usize) {
         let _ = self.came.send((letter, bytes));
         if letter == b'h' {
             let _ = self.held.lock().expect("one at a time").recv();
@@ -69,7 +69,7 @@ impl Reader {
 impl App for Reader {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         if let Event::Head(head) = event {
-            self.tell(head.target.path[1], 1);
+            self.report(head.target.path[1], 1);
             exchange.prepared(&response(b""), None);
         }
     }
@@ -77,7 +77,7 @@ impl App for Reader {
     fn byte_stream_event(&mut self, event: ByteStreamEvent<'_>, stream: &mut ByteStreamHandle<'_>) {
         match event {
             ByteStreamEvent::Open => stream.want(u64::MAX),
-            ByteStreamEvent::Bytes(bytes) => self.tell(bytes[0], bytes.len()),
+            ByteStreamEvent::Bytes(bytes) => self.report(bytes[0], bytes.len()),
             _ => {}
         }
     }
@@ -121,7 +121,7 @@ fn before_others(io: Io, protocol: Protocol, word: fn(u8) -> Vec<u8>) -> usize {
 }
 
 #[test]
-fn streams_leave_a_turn_to_others() {
+fn streams_do_not_monopolise_a_pass() {
     for io in [Io::Epoll, Io::Uring] {
         let bytes = before_others(io, Protocol::ByteStream, |letter| vec![letter]);
         assert!(bytes <= FLOODS * CONTENT_TURN_BYTES, "{bytes} bytes over {io:?}");
@@ -130,7 +130,7 @@ fn streams_leave_a_turn_to_others() {
 
 /// Small requests cost many times as much as the same number of bytes of content.
 #[test]
-fn small_requests_leave_a_turn_to_others() {
+fn small_requests_do_not_monopolise_a_pass() {
     let word = |letter: u8| {
         let [name, end] = ["GET /", " HTTP/1.1\r\nHost: x\r\n\r\n"].map(str::as_bytes);
         [name, &[letter], end].concat()

@@ -25,7 +25,7 @@ fn lingering(server: &TestServer) -> TcpStream {
 /// RFC 9112 §9.6: a client that reads nothing before it has sent everything gets its response, for
 /// any duration of that.
 #[test]
-fn a_client_may_send_on_after_a_pause() {
+fn a_lingering_client_may_continue_to_send_after_a_pause() {
     for io in [Io::Epoll, Io::Uring] {
         let server = TestServer::start(io, WorkerSettings::default());
         let mut stream = server.connect();

@@ -39,7 +39,7 @@ pub(crate) fn on_both(test: impl Fn(TestServer)) {
 }
 
 #[test]
-fn keeps_a_connection_and_answers_pipelined_requests_in_order() {
+fn connections_are_kept_and_pipelined_responses_ordered() {
     on_both(|server| {
         let mut stream = server.connect();
         for _ in 0..3 {
@@ -117,7 +117,7 @@ fn bodies_stream_both_ways() {
 }
 
 #[test]
-fn chunked_comes_in_and_goes_out_chunked() {
+fn chunked_content_is_received_and_sent_chunked() {
     on_both(|server| {
         let request = b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\
             Connection: close\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nT: v\r\n\r\n";
@@ -147,7 +147,7 @@ fn asking(path: &str) -> Vec<u8> {
 }
 
 #[test]
-fn continue_is_sent_only_when_the_body_is_wanted() {
+fn continue_is_sent_only_when_the_handler_wants_content() {
     on_both(|server| {
         let mut stream = server.connect();
         stream.write_all(&asking("/echo")).unwrap();
@@ -231,7 +231,7 @@ fn a_message_from_before_a_panic_reaches_no_later_connection() {
 }
 
 #[test]
-fn patience_may_be_endless() {
+fn timeouts_can_be_disabled() {
     on_both(|server| {
         let mut stream = server.connect();
         stream.write_all(WAITS).unwrap();
@@ -263,7 +263,7 @@ fn an_aborted_or_short_response_never_looks_complete() {
 
 /// The written bytes are sent, and the end of the content is not.
 #[test]
-fn a_response_that_is_cut_short_has_what_was_written() {
+fn an_aborted_response_sends_the_written_bytes() {
     on_both(|server| {
         let received = |request: &str| {
             let mut stream = server.connect();
@@ -288,7 +288,7 @@ fn a_response_that_is_cut_short_has_what_was_written() {
 }
 
 #[test]
-fn a_handler_hears_that_its_own_response_was_wrong() {
+fn a_handler_is_notified_of_its_invalid_response() {
     on_both(|server| {
         for path in ["/long", "/beyond", "/endless-file", "/behind-files", "/too-many-files"] {
             let mut stream = server.connect();
@@ -302,7 +302,7 @@ fn a_handler_hears_that_its_own_response_was_wrong() {
 }
 
 #[test]
-fn a_handler_that_forgets_to_answer_answers_500() {
+fn a_handler_without_a_response_causes_500() {
     on_both(|server| {
         let response = server.exchange(b"GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n");
         assert!(response.starts_with(b"HTTP/1.1 500 "), "{}", String::from_utf8_lossy(&response));
@@ -310,7 +310,7 @@ fn a_handler_that_forgets_to_answer_answers_500() {
 }
 
 #[test]
-fn a_panic_ends_one_worker_s_connections_and_the_worker_starts_anew() {
+fn a_panic_ends_the_connections_of_its_worker_and_restarts_it() {
     on_both(|server| {
         let mut stream = server.connect();
         stream.write_all(b"GET /panic HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
@@ -347,7 +347,7 @@ fn a_panic_leaves_the_connections_of_other_workers_alone() {
 }
 
 #[test]
-fn a_client_that_comes_during_a_panic_is_answered_or_closed_and_never_forgotten() {
+fn clients_during_a_panic_get_a_response_or_are_closed() {
     on_both(|server| {
         let mut stream = server.connect();
         stream.write_all(b"GET /panic HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
@@ -392,7 +392,7 @@ fn upgraded_connections_and_those_of_a_byte_stream_listener_are_byte_streams() {
 /// A waiting request gets the event that its client sends no more, and can still respond (RFC 9112
 /// §9.6).
 #[test]
-fn an_exchange_hears_that_its_client_sends_no_more() {
+fn an_exchange_is_notified_of_the_end_of_client_input() {
     on_both(|server| {
         for request in [
             "GET /until-input-end HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -413,7 +413,7 @@ fn an_exchange_hears_that_its_client_sends_no_more() {
 }
 
 #[test]
-fn a_byte_stream_hears_of_threads_and_the_clock_and_can_be_cut() {
+fn a_byte_stream_gets_messages_and_alarms_and_can_be_aborted() {
     on_both(|server| {
         let mut stream = connect(server.raw);
         let mut response = [0; 14];
@@ -441,7 +441,7 @@ fn a_client_that_leaves_is_reported_to_the_handler() {
 }
 
 #[test]
-fn draining_completes_what_is_open_and_closes_what_is_idle() {
+fn draining_completes_open_requests_and_closes_idle_connections() {
     on_both(|server| {
         let mut idle = server.connect();
         idle.write_all(b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();

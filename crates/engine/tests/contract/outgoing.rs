@@ -173,7 +173,7 @@ pub(crate) fn local() -> TcpListener {
 /// The end of the server's sending side arrives after all written bytes, and later input is still
 /// read.
 #[test]
-fn a_server_hears_the_end_and_responds_behind_it() {
+fn an_upstream_gets_the_end_of_input_and_responds_after_it() {
     let listener = local();
     let upstream = tcp(listener.local_addr().expect("bound"));
     thread::spawn(move || {
@@ -212,7 +212,7 @@ fn a_socket_pair_is_a_stream_like_any_other() {
 }
 
 #[test]
-fn a_port_where_nobody_listens_refuses() {
+fn a_port_without_a_listener_refuses() {
     let listener = local();
     let upstream = tcp(listener.local_addr().expect("bound"));
     drop(listener);
@@ -221,7 +221,7 @@ fn a_port_where_nobody_listens_refuses() {
 
 /// A listener whose queue is full drops further connections (listen(2)).
 #[test]
-fn a_server_that_is_silent_is_given_up() {
+fn a_connect_to_a_silent_server_times_out() {
     let socket = sockets::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     sockets::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
     sockets::listen(&socket, 0).expect("a listener");
@@ -234,7 +234,7 @@ fn a_server_that_is_silent_is_given_up() {
 }
 
 #[test]
-fn a_server_opens_no_more_connections_than_it_may() {
+fn outgoing_connections_are_limited() {
     let listener = local();
     let upstream = tcp(listener.local_addr().expect("bound"));
     for io in [Io::Epoll, Io::Uring] {
@@ -243,7 +243,7 @@ fn a_server_opens_no_more_connections_than_it_may() {
 }
 
 #[test]
-fn a_server_that_resets_is_gone() {
+fn a_reset_of_the_upstream_is_reported() {
     let listener = local();
     let upstream = tcp(listener.local_addr().expect("bound"));
     thread::spawn(move || {

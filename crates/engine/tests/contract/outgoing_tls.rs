@@ -68,7 +68,7 @@ fn serve(
 /// Bytes that are written before the handshake is complete are sent after it, the client's end is
 /// received as close_notify, and bytes after that are still read.
 #[test]
-fn content_goes_both_ways_and_both_sides_end() {
+fn content_is_sent_in_both_directions_and_both_sides_end() {
     let certified = certificate();
     for version in [&TLS13, &TLS12] {
         let upstream = serve(&certified, version);

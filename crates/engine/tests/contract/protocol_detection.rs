@@ -23,7 +23,7 @@ fn response_to(server: &TestServer, bytes: &[u8], at_a_time: usize) -> String {
 }
 
 #[test]
-fn tls_on_a_plain_port_is_told_so() {
+fn a_tls_hello_on_the_plain_port_gets_a_hint() {
     on_both(|server| {
         for at_a_time in [1, 2, 100] {
             let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
@@ -70,7 +70,7 @@ fn a_request_that_begins_like_http_2_is_a_request() {
 
 /// Only a connection has a preface, and a byte stream has none.
 #[test]
-fn what_comes_later_is_no_preface() {
+fn later_input_is_not_a_preface() {
     on_both(|server| {
         let hello = b"\x16\x03\x01\x02\x00";
         let mut stream = server.connect();

@@ -26,7 +26,7 @@ fn chunked_post(path: &str, chunks: &str) -> Vec<u8> {
 }
 
 #[test]
-fn trailers_come_in_and_go_out() {
+fn trailers_are_received_and_sent() {
     on_both(|server| {
         let request = chunked_post(
             "/count",
@@ -84,7 +84,7 @@ fn a_response_that_is_not_chunked_has_no_trailers() {
 
 /// The end of content is reported without a want: `/five` wants five bytes and never more.
 #[test]
-fn the_end_of_content_needs_no_want() {
+fn the_end_of_content_is_reported_without_being_requested() {
     on_both(|server| {
         for chunks in [
             "5\r\nhello\r\n0\r\n\r\n",

@@ -27,7 +27,7 @@ fn split(response: &[u8]) -> (String, &[u8]) {
 }
 
 #[test]
-fn files_and_shared_bytes_go_out_in_order() {
+fn files_and_shared_bytes_are_sent_in_order() {
     on_both(|server| {
         let request = b"GET /pieces HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
         let response = server.exchange(request);
@@ -57,7 +57,7 @@ fn a_slow_reader_gets_the_whole_file() {
 /// A file that is shorter than promised ends the connection by a reset, even where only the end of
 /// the connection would show that content is missing.
 #[test]
-fn a_file_that_breaks_never_looks_complete() {
+fn a_response_from_a_failing_file_never_looks_complete() {
     on_both(|server| {
         for path in ["/shrinks", "/directory"] {
             for version in ["HTTP/1.0\r\n\r\n", "HTTP/1.1\r\nHost: a\r\n\r\n"] {

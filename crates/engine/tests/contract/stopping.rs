@@ -8,7 +8,7 @@ use crate::on_both;
 use crate::test_server::{connect, read_response};
 
 #[test]
-fn what_never_ends_comes_to_a_good_end() {
+fn endless_responses_can_end_properly_during_a_drain() {
     on_both(|server| {
         let mut old = server.connect();
         old.write_all(b"GET /endless HTTP/1.0\r\n\r\n").unwrap();
@@ -35,7 +35,7 @@ fn what_never_ends_comes_to_a_good_end() {
 }
 
 #[test]
-fn what_begins_when_the_server_stops_can_ask() {
+fn requests_that_begin_during_the_stop_get_a_response() {
     on_both(|server| {
         let get = b"GET /stopping HTTP/1.1\r\nHost: a\r\n\r\n";
         let mut stream = server.connect();

@@ -73,14 +73,14 @@ struct Diary {
     waiting: Vec<Address>,
     /// The times of the calls while an alarm was due, in milliseconds.
     heard_ms: Vec<u64>,
-    told: Vec<&'static str>,
+    messages: Vec<&'static str>,
     passes: u32,
 }
 
 impl Diary {
     fn new(poster: Poster) -> Self {
         let (alarms_ms, waiting) = (Vec::new(), Vec::new());
-        Self { poster, alarms_ms, waiting, heard_ms: Vec::new(), told: Vec::new(), passes: 0 }
+        Self { poster, alarms_ms, waiting, heard_ms: Vec::new(), messages: Vec::new(), passes: 0 }
     }
 }
 
@@ -125,8 +125,8 @@ impl App for Diary {
     }
 
     fn posted(&mut self, message: Message, _: &mut Connections<'_>) {
-        self.told.push(message.downcast_ref::<&str>().expect("a text"));
-        if self.told.len() == 1 {
+        self.messages.push(message.downcast_ref::<&str>().expect("a text"));
+        if self.messages.len() == 1 {
             self.poster.post_to_app(WORKER, Box::new("from inside")).expect("room in the inbox");
         }
     }
@@ -172,12 +172,12 @@ fn messages_reach_the_application<const READINESS: bool>() {
         network.act_at(Some(network.now().monotonic_ms));
         worker.pass().expect("a pass");
     }
-    assert_eq!(worker.app().told, ["from outside", "from inside"]);
+    assert_eq!(worker.app().messages, ["from outside", "from inside"]);
     assert_eq!(worker.holdings(), Holdings::default());
 }
 
 #[test]
-fn an_application_hears_messages_that_belong_to_no_exchange() {
+fn an_application_gets_messages_without_an_exchange() {
     messages_reach_the_application::<true>();
     messages_reach_the_application::<false>();
 }

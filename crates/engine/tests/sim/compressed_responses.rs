@@ -314,7 +314,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn what_is_decoded_is_what_was_written(
+    fn decoded_content_equals_the_written_content(
         seed in any::<u64>(),
         script in prop::collection::vec(act(), 0..10),
         coding in prop_oneof![Just("gzip"), Just("br"), Just("identity")],
@@ -332,7 +332,7 @@ proptest! {
 /// If the application aborts or the client leaves, no response looks complete, and the encoder is
 /// free again.
 #[test]
-fn a_response_that_is_given_up_never_looks_complete() {
+fn an_aborted_response_never_looks_complete() {
     let text = || Act::Write(b"some words and some words ".repeat(300));
     for multiplexed in [false, true] {
         for coding in ["gzip", "br"] {
@@ -361,7 +361,7 @@ fn a_response_that_is_given_up_never_looks_complete() {
 
 /// Above the limit of encoders, responses are sent uncompressed.
 #[test]
-fn beyond_the_limit_answers_go_out_as_they_are() {
+fn beyond_the_encoder_limit_responses_are_not_compressed() {
     let script = [Act::Write(b"word ".repeat(50)), Act::Pause];
     let mut stage = Stage::<true>::new(4, Faults::default(), &script, true);
     for asked in 1..=ENCODERS_MAX + 1 {

@@ -94,7 +94,7 @@ pub(crate) struct Handlers {
     mapping_id: Option<MappingId>,
     jobs: BTreeMap<Key, Job>,
     /// Exchanges and streams that have received the event that the server stops.
-    told: BTreeSet<Key>,
+    notified_of_stop: BTreeSet<Key>,
     /// Those that have received the event that their clients send no more.
     left: BTreeSet<Key>,
     /// Messages that exchanges have received in this pass.
@@ -117,7 +117,7 @@ impl Handlers {
             file,
             mapping_id: None,
             jobs: BTreeMap::new(),
-            told: BTreeSet::new(),
+            notified_of_stop: BTreeSet::new(),
             left: BTreeSet::new(),
             heard_in_pass: 0,
             begun: 0,
@@ -138,7 +138,7 @@ impl Handlers {
 
     fn done(&mut self, key: Key) {
         assert!(self.jobs.remove(&key).is_some(), "{key:?} ended twice");
-        self.told.remove(&key);
+        self.notified_of_stop.remove(&key);
         self.ended += 1;
     }
 
@@ -146,19 +146,19 @@ impl Handlers {
     fn begins(&mut self, key: Key, stopping: bool) {
         self.open(key, Job::Stream);
         if stopping {
-            self.told.insert(key);
+            self.notified_of_stop.insert(key);
         }
     }
 
     /// Records the event that the server stops.
     fn stopping(&mut self, key: Key, stopping: bool) {
         assert!(stopping, "what is said can be asked");
-        assert!(self.told.insert(key), "{key:?} knows that already");
+        assert!(self.notified_of_stop.insert(key), "{key:?} knows that already");
     }
 
     /// Records the end of an exchange or a stream.
     fn gone(&mut self, key: Key, why: Gone) {
-        let fair = why != Gone::Stopping || self.told.contains(&key);
+        let fair = why != Gone::Stopping || self.notified_of_stop.contains(&key);
         assert!(fair, "{key:?} was never told that its time is short");
         self.done(key);
     }

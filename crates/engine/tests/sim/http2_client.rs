@@ -214,7 +214,7 @@ impl Actor {
         for asked in &mut self.asked {
             let request = &self.plan.requests[asked.request];
             let (stream, expected) = (&self.client.streams[&asked.stream], &asked.expected);
-            let what = format!("stream {}, {:?}", asked.stream, request.kind);
+            let case = format!("stream {}, {:?}", asked.stream, request.kind);
             if stream.end.is_some() {
                 asked.ended_at_ms.get_or_insert(now_ms);
             }
@@ -226,7 +226,7 @@ impl Actor {
             let new = &stream.content[asked.checked..];
             let rest = expected.content.get(asked.checked..);
             if !rest.is_some_and(|rest| rest.starts_with(new)) {
-                return Err(format!("{what}: wrong content"));
+                return Err(format!("{case}: wrong content"));
             }
             asked.checked = stream.content.len();
             if stream.end != Some(End::Whole) {
@@ -235,10 +235,10 @@ impl Actor {
             let trailers = [("checked".to_owned(), "yes".to_owned())];
             let trailers = if expected.has_trailers { &trailers[..] } else { &[] };
             if expected.is_broken || stream.content.len() < expected.content.len() {
-                return Err(format!("{what}: what is not whole looks complete"));
+                return Err(format!("{case}: what is not whole looks complete"));
             }
             if stream.trailers != trailers {
-                return Err(format!("{what}: trailers {:?}", stream.trailers));
+                return Err(format!("{case}: trailers {:?}", stream.trailers));
             }
         }
         Ok(())

@@ -299,14 +299,14 @@ impl Actor {
         for asked in &mut self.asked {
             let request = &self.plan.requests[asked.request];
             let (stream, expected) = (&client.streams[&asked.stream], &asked.expected);
-            let what = format!("stream {}, {:?}", asked.stream, request.kind);
+            let case = format!("stream {}, {:?}", asked.stream, request.kind);
             if stream.status.is_some() && !asked.is_dated {
                 asked.is_dated = true;
-                let date = stream.field("date").ok_or_else(|| format!("{what}: no date"))?;
+                let date = stream.field("date").ok_or_else(|| format!("{case}: no date"))?;
                 let second = pinion_http::date::parse(date.as_bytes(), 1_790_000_000);
                 let showed = |second| network.showed(second, asked.asked_at_ms);
                 if !second.is_some_and(showed) {
-                    return Err(format!("{what}: a date that was never right: {date}"));
+                    return Err(format!("{case}: a date that was never right: {date}"));
                 }
             }
             if stream.status.is_some_and(|status| status != expected.status) {
@@ -317,7 +317,7 @@ impl Actor {
             let new = &stream.content[asked.checked..];
             let rest = expected.content.get(asked.checked..);
             if !rest.is_some_and(|rest| rest.starts_with(new)) {
-                return Err(format!("{what}: wrong content"));
+                return Err(format!("{case}: wrong content"));
             }
             asked.checked = stream.content.len();
             if stream.end != Some(End::Whole) {
@@ -326,10 +326,10 @@ impl Actor {
             let trailers = [("checked".to_owned(), "yes".to_owned())];
             let trailers = expected.has_trailers.then_some(&trailers[..]);
             if expected.is_broken || stream.content.len() < expected.content.len() {
-                return Err(format!("{what}: what is not whole looks complete"));
+                return Err(format!("{case}: what is not whole looks complete"));
             }
             if stream.trailers.as_deref() != trailers {
-                return Err(format!("{what}: trailers {:?}", stream.trailers));
+                return Err(format!("{case}: trailers {:?}", stream.trailers));
             }
         }
         Ok(())
@@ -396,7 +396,7 @@ impl Actor {
             let request = &self.plan.requests[asked.request];
             if let Some(gap_ms) = self.plan.content_gap_ms {
                 let is_due = asked.content_at_ms <= now_ms;
-                if is_due && request.kind.has_content() && !client.is_told_to_stop(asked.stream) {
+                if is_due && request.kind.has_content() && !client.is_asked_to_stop(asked.stream) {
                     client.data(asked.stream, &request.content[asked.sent..=asked.sent], false);
                     asked.sent += 1;
                     asked.content_at_ms = now_ms + gap_ms;

@@ -124,7 +124,7 @@ fn ends_in_time<const READINESS: bool>() {
 }
 
 #[test]
-fn a_handshake_that_stands_still_ends_in_time() {
+fn a_stalled_handshake_times_out() {
     ends_in_time::<true>();
     ends_in_time::<false>();
 }

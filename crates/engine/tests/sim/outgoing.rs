@@ -373,33 +373,33 @@ fn faults(random: &mut Random) -> Faults {
 /// Checks whether an outcome is possible with the behaviour of the server and the faults of the
 /// kernel.
 fn check(number: u64, behaviour: Behaviour, server: &Server, outcome: &Outcome, faulty: bool) {
-    let what = format!("{number}, {behaviour:?}: {outcome:?}");
+    let case = format!("{number}, {behaviour:?}: {outcome:?}");
     let echoed = |received: &[u8]| server.had.starts_with(received);
     match (behaviour, outcome) {
-        (_, Outcome::TooMany | Outcome::Withdrawn) => panic!("a server has seen {what}"),
+        (_, Outcome::TooMany | Outcome::Withdrawn) => panic!("a server has seen {case}"),
         (Behaviour::Refuse, Outcome::Gone { why, received, was_open }) => {
-            assert_eq!(*why, Gone::NotConnected(NotConnected::Refused), "{what}");
-            assert!(received.is_empty() && !was_open, "{what}");
+            assert_eq!(*why, Gone::NotConnected(NotConnected::Refused), "{case}");
+            assert!(received.is_empty() && !was_open, "{case}");
         }
         (Behaviour::Hang, Outcome::Gone { why, received, was_open }) => {
-            assert_eq!(*why, Gone::NotConnected(NotConnected::TimedOut), "{what}");
-            assert!(received.is_empty() && !was_open, "{what}");
+            assert_eq!(*why, Gone::NotConnected(NotConnected::TimedOut), "{case}");
+            assert!(received.is_empty() && !was_open, "{case}");
         }
-        (Behaviour::Refuse | Behaviour::Hang, _) => panic!("{what}"),
+        (Behaviour::Refuse | Behaviour::Hang, _) => panic!("{case}"),
         (Behaviour::Reset(_), Outcome::Gone { why, .. }) => {
             // A reset may arrive before the report that the connection is open.
             let failed = Gone::NotConnected(NotConnected::Failed);
-            assert!([Gone::Peer, failed].contains(why), "{what}");
+            assert!([Gone::Peer, failed].contains(why), "{case}");
         }
-        (Behaviour::Echo, Outcome::Ended { received, .. }) => assert!(echoed(received), "{what}"),
+        (Behaviour::Echo, Outcome::Ended { received, .. }) => assert!(echoed(received), "{case}"),
         (Behaviour::Echo, Outcome::Gone { received, .. }) => {
-            assert!(faulty && echoed(received), "{what}");
+            assert!(faulty && echoed(received), "{case}");
         }
         (Behaviour::Garbage, Outcome::Ended { received, .. }) => {
-            assert!(GARBAGE.starts_with(received), "{what}");
+            assert!(GARBAGE.starts_with(received), "{case}");
         }
         (Behaviour::Silent | Behaviour::EndAfter(_), Outcome::Ended { received, .. }) => {
-            assert!(received.is_empty(), "{what}");
+            assert!(received.is_empty(), "{case}");
         }
         // Bytes that are sent to a closed server cause a reset.
         _ => {}
@@ -534,7 +534,7 @@ fn run<const READINESS: bool>(seed: u64) -> u64 {
 /// Every opened connection ends once for the application, whatever its server does, and nothing of
 /// it is left.
 #[test]
-fn opened_connections_end_once_and_leave_nothing_behind() {
+fn opened_connections_end_once_and_leak_nothing() {
     let seeds = crate::number("PINION_SIM_SEEDS").unwrap_or(SEEDS);
     let only = crate::number("PINION_SIM_SEED");
     for seed in only.map_or(0..seeds, |seed| seed..seed + 1) {

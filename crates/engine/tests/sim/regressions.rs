@@ -60,11 +60,11 @@ fn plan(requests: &[Request], window_bytes: usize, ending: Ending) -> Plan {
 }
 
 /// Runs a story with many seeds; all laws hold.
-fn told(faults: &Faults, plans: impl Fn() -> Vec<Plan>) {
-    told_often(30, faults, plans);
+fn run_story(faults: &Faults, plans: impl Fn() -> Vec<Plan>) {
+    run_story_with_seeds(30, faults, plans);
 }
 
-fn told_often(times: u64, faults: &Faults, plans: impl Fn() -> Vec<Plan>) {
+fn run_story_with_seeds(times: u64, faults: &Faults, plans: impl Fn() -> Vec<Plan>) {
     for readiness in [true, false] {
         for seed in 0..times {
             let scenario = Scenario::story(readiness, faults.clone(), plans());
@@ -80,32 +80,32 @@ fn late() -> Faults {
 }
 
 #[test]
-fn a_stream_hears_of_an_end_that_came_before_its_upgrade() {
-    told(&late(), || {
+fn a_stream_is_notified_of_an_end_before_its_upgrade() {
+    run_story(&late(), || {
         let requests = [request(Kind::Posted, 0, 0), request(Kind::Upgrade, 0, 900)];
         vec![plan(&requests, 3000, Ending::HalfCloses)]
     });
 }
 
 #[test]
-fn a_stream_hears_of_its_end_behind_the_last_byte() {
-    told(&late(), || {
+fn a_stream_gets_its_end_after_the_last_byte() {
+    run_story(&late(), || {
         let requests = [request(Kind::Upgrade, 0, 9000)];
         vec![plan(&requests, 100, Ending::HalfCloses)]
     });
 }
 
 #[test]
-fn content_that_is_there_is_used_although_the_client_has_ended() {
-    told(&late(), || {
+fn received_content_is_used_although_the_client_has_ended() {
+    run_story(&late(), || {
         let requests = [request(Kind::Sip, 0, 5000), request(Kind::Small, 10, 0)];
         vec![plan(&requests, 3000, Ending::HalfCloses)]
     });
 }
 
 #[test]
-fn a_stream_that_nobody_reads_is_closed_in_time() {
-    told(&Faults::default(), || {
+fn a_stream_that_the_client_does_not_read_times_out() {
+    run_story(&Faults::default(), || {
         let requests = [request(Kind::Fill, 100_000, 0)];
         vec![plan(&requests, 500, Ending::StopsReading { after_bytes: 100 })]
     });
@@ -113,7 +113,7 @@ fn a_stream_that_nobody_reads_is_closed_in_time() {
 
 #[test]
 fn a_large_response_may_take_longer_than_an_idle_connection_lives() {
-    told(&Faults::default(), || {
+    run_story(&Faults::default(), || {
         let mut slow = plan(&[request(Kind::Mapped, 200_000, 0)], 3000, Ending::Leaves);
         slow.pace = Pace { send_bytes: usize::MAX, read_bytes: 1000, gap_ms: 2000 };
         vec![slow]
@@ -121,8 +121,8 @@ fn a_large_response_may_take_longer_than_an_idle_connection_lives() {
 }
 
 #[test]
-fn a_slow_reader_on_a_unix_socket_is_no_stalled_one() {
-    told(&Faults::default(), || {
+fn a_slow_reader_on_a_unix_socket_does_not_time_out() {
+    run_story(&Faults::default(), || {
         // It takes minutes until the output queue has space again.
         let mut slow = plan(&[request(Kind::Mapped, 200_000, 0)], 64_000, Ending::Leaves);
         slow.connect.local = true;
@@ -133,7 +133,7 @@ fn a_slow_reader_on_a_unix_socket_is_no_stalled_one() {
 
 #[test]
 fn an_exchange_that_is_refused_in_the_middle_ends_once() {
-    told(&late(), || {
+    run_story(&late(), || {
         let mut echo = request(Kind::Echo, 0, 300);
         echo.chunks = Some(vec![300]);
         let mut plan = plan(&[echo], 3000, Ending::Stays);
@@ -151,8 +151,8 @@ fn an_exchange_that_is_refused_in_the_middle_ends_once() {
 }
 
 #[test]
-fn a_deadline_taken_back_by_a_response_does_not_end_the_send_of_it() {
-    told(&Faults::default(), || {
+fn a_cancelled_handler_deadline_does_not_end_the_send() {
+    run_story(&Faults::default(), || {
         // The handler of the second request sets a deadline and responds before it; the responses
         // wait for a client that reads now and then.
         let requests = [request(Kind::Fill, 3000, 0), request(Kind::Posted, 0, 0)];
@@ -163,8 +163,8 @@ fn a_deadline_taken_back_by_a_response_does_not_end_the_send_of_it() {
 }
 
 #[test]
-fn lingering_lets_a_refusal_arrive() {
-    told(&late(), || {
+fn lingering_delivers_a_refusal() {
+    run_story(&late(), || {
         let mut plan = plan(&[], 3000, Ending::Stays);
         plan.wire = [&b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"[..], &[b'x'; 20_000]].concat();
         plan.ends = vec![plan.wire.len()];
@@ -178,7 +178,7 @@ fn lingering_lets_a_refusal_arrive() {
 
 #[test]
 fn lingering_waits_for_a_client_that_pauses() {
-    told(&late(), || {
+    run_story(&late(), || {
         let mut plan = plan(&[], 3000, Ending::Stays);
         plan.wire = [&b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"[..], &[b'x'; 20_000]].concat();
         plan.ends = vec![plan.wire.len()];
@@ -189,8 +189,8 @@ fn lingering_waits_for_a_client_that_pauses() {
 }
 
 #[test]
-fn a_flood_of_requests_waits_for_a_client_that_reads_slowly() {
-    told_often(2, &Faults::default(), || {
+fn pipelined_requests_wait_for_a_slow_reader() {
+    run_story_with_seeds(2, &Faults::default(), || {
         let requests = vec![request(Kind::Small, 1, 0); 20_000];
         let mut flood = plan(&requests, 3000, Ending::Leaves);
         flood.pace = Pace { send_bytes: usize::MAX, read_bytes: 3000, gap_ms: 0 };
@@ -212,17 +212,17 @@ fn without_pause(kind: Kind, content: usize, requests: usize) -> Plan {
 
 #[test]
 fn every_head_has_its_full_time() {
-    told_often(3, &Faults::default(), || vec![without_pause(Kind::Small, 0, 200)]);
+    run_story_with_seeds(3, &Faults::default(), || vec![without_pause(Kind::Small, 0, 200)]);
 }
 
 #[test]
-fn all_content_that_nobody_wants_has_its_full_time() {
-    told_often(3, &Faults::default(), || vec![without_pause(Kind::Unread, 300, 300)]);
+fn unwanted_content_has_its_full_time() {
+    run_story_with_seeds(3, &Faults::default(), || vec![without_pause(Kind::Unread, 300, 300)]);
 }
 
 #[test]
-fn a_head_that_drips_ends_in_time() {
-    told_often(3, &Faults::default(), || {
+fn a_dripping_head_times_out() {
+    run_story_with_seeds(3, &Faults::default(), || {
         let mut plan = plan(&[request(Kind::Small, 1, 0)], 3000, Ending::Stays);
         let line = b"X-Drip: a line that takes its time\r\n".repeat(30);
         let at = plan.wire.len() - b"\r\n".len();
@@ -236,8 +236,8 @@ fn a_head_that_drips_ends_in_time() {
 }
 
 #[test]
-fn lingering_ends_although_the_peer_goes_on() {
-    told_often(3, &Faults::default(), || {
+fn lingering_ends_although_the_peer_continues() {
+    run_story_with_seeds(3, &Faults::default(), || {
         // A client that reads would see the end of the response, and disconnect.
         let mut plan = plan(&[], 3000, Ending::StopsReading { after_bytes: 0 });
         plan.wire = [&b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"[..], &[b'x'; 20_000]].concat();
@@ -252,7 +252,7 @@ fn lingering_ends_although_the_peer_goes_on() {
 /// For any amount of arriving content, others get their turn after as much content as of an upload
 /// that is read.
 #[test]
-fn lingering_leaves_turns_to_others() {
+fn lingering_does_not_monopolise_a_pass() {
     fn dropped_in_a_pass<const READINESS: bool>() {
         let network = Network::new(1, Faults::default(), 2);
         let (mapping, file) = run::mapping();
@@ -395,7 +395,7 @@ fn connections_that_are_idle_longest_are_closed_first() {
 #[test]
 fn lingering_ends_although_a_byte_comes_now_and_then() {
     const GAP_MS: u64 = LINGER_CONTENT_MS - 1000;
-    told_often(3, &Faults::default(), || {
+    run_story_with_seeds(3, &Faults::default(), || {
         let upload = request(Kind::Unread, 10, 2 << 20);
         let (head, _) = upload.wire();
         let mut plan = plan(&[upload], 3000, Ending::StopsReading { after_bytes: 0 });
@@ -406,8 +406,8 @@ fn lingering_ends_although_a_byte_comes_now_and_then() {
 }
 
 #[test]
-fn content_that_nobody_wants_and_that_drips_ends_in_time() {
-    told_often(3, &Faults::default(), || {
+fn dripping_unwanted_content_times_out() {
+    run_story_with_seeds(3, &Faults::default(), || {
         let mut plan = plan(&[request(Kind::Unread, 10, 9000)], 3000, Ending::Stays);
         // The head is sent at once, the rest in more than eight minutes.
         plan.pace = Pace { send_bytes: 8, read_bytes: usize::MAX, gap_ms: 1000 };
@@ -417,8 +417,8 @@ fn content_that_nobody_wants_and_that_drips_ends_in_time() {
 }
 
 #[test]
-fn content_that_drips_does_not_excuse_a_client_that_does_not_read() {
-    told_often(3, &Faults::default(), || {
+fn dripping_content_does_not_extend_the_send_deadline() {
+    run_story_with_seeds(3, &Faults::default(), || {
         let ending = Ending::StopsReading { after_bytes: 100 };
         let mut plan = plan(&[request(Kind::Unread, 3000, 20_000)], 500, ending);
         plan.pace = Pace { send_bytes: 80, read_bytes: usize::MAX, gap_ms: 1000 };
@@ -429,8 +429,8 @@ fn content_that_drips_does_not_excuse_a_client_that_does_not_read() {
 }
 
 #[test]
-fn a_handler_that_is_woken_does_not_excuse_a_client_that_is_silent() {
-    told_often(3, &Faults::default(), || {
+fn waking_a_handler_does_not_extend_the_deadline_of_its_client() {
+    run_story_with_seeds(3, &Faults::default(), || {
         let mut plan = plan(&[request(Kind::Nagged, 0, 900)], 3000, Ending::Stays);
         plan.wire.truncate(plan.wire.len() - 100);
         plan.ends = vec![plan.wire.len()];
@@ -440,7 +440,7 @@ fn a_handler_that_is_woken_does_not_excuse_a_client_that_is_silent() {
 }
 
 #[test]
-fn a_client_that_asks_and_never_reads_is_closed_in_time() {
+fn a_client_that_never_reads_times_out() {
     for readiness in [true, false] {
         // One request about every ten seconds, for ten minutes; the first responses fill the
         // window.
@@ -455,8 +455,8 @@ fn a_client_that_asks_and_never_reads_is_closed_in_time() {
 }
 
 #[test]
-fn too_much_content_takes_no_response_back() {
-    told_often(5, &late(), || {
+fn too_much_content_does_not_withdraw_a_response() {
+    run_story_with_seeds(5, &late(), || {
         let mut unread = request(Kind::Unread, 10, 1_200_000);
         unread.chunks = Some(vec![60_000; 20]);
         let mut plan = plan(&[unread.clone()], 3000, Ending::Stays);
@@ -469,23 +469,23 @@ fn too_much_content_takes_no_response_back() {
 
 /// The backend checks this: a client whose window never fills gets no more than its turn.
 #[test]
-fn a_stream_to_a_fast_reader_leaves_the_others_their_turn() {
-    told_often(2, &Faults::default(), || {
+fn a_stream_to_a_fast_reader_does_not_monopolise_a_pass() {
+    run_story_with_seeds(2, &Faults::default(), || {
         vec![plan(&[request(Kind::Fill, 8_000_000, 0)], 16_000_000, Ending::Leaves)]
     });
 }
 
 #[test]
-fn many_large_answers_to_a_fast_reader_leave_the_others_their_turn() {
-    told_often(2, &Faults::default(), || {
+fn large_responses_to_a_fast_reader_do_not_monopolise_a_pass() {
+    run_story_with_seeds(2, &Faults::default(), || {
         vec![plan(&vec![request(Kind::Mapped, 200_000, 0); 50], 16_000_000, Ending::Leaves)]
     });
 }
 
 /// The handlers check this.
 #[test]
-fn many_messages_leave_the_connections_their_turn() {
-    told(&Faults::default(), || {
+fn many_messages_do_not_monopolise_a_pass() {
+    run_story(&Faults::default(), || {
         let plain = || plan(&[request(Kind::Small, 10, 0)], 3000, Ending::Leaves);
         vec![plain(), plan(&[request(Kind::Showered, 0, 0)], 3000, Ending::Leaves), plain()]
     });
@@ -493,7 +493,7 @@ fn many_messages_leave_the_connections_their_turn() {
 
 #[test]
 fn dates_follow_a_wall_clock_that_is_set_either_way() {
-    told(&Faults { set: 500, set_ms: SET_MAX_MS, ..late() }, || {
+    run_story(&Faults { set: 500, set_ms: SET_MAX_MS, ..late() }, || {
         let mut slow = plan(&vec![request(Kind::Small, 10, 0); 10], 3000, Ending::Leaves);
         slow.in_turn = true;
         slow.pace = Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 3000 };
@@ -504,16 +504,16 @@ fn dates_follow_a_wall_clock_that_is_set_either_way() {
 #[test]
 fn sends_that_find_no_memory_are_tried_again() {
     let faults = Faults { shortage: 700, ..late() };
-    told(&faults, || {
+    run_story(&faults, || {
         let requests = [Kind::Small, Kind::Mapped, Kind::Fill].map(|kind| request(kind, 50_000, 0));
         vec![plan(&requests, 20_000, Ending::Leaves), plan(&requests, 3000, Ending::HalfCloses)]
     });
 }
 
 #[test]
-fn a_shortage_that_does_not_end_is_a_send_that_stalls() {
+fn a_permanent_lack_of_memory_is_a_stalled_send() {
     let faults = Faults { shortage: 1000, ..Faults::default() };
-    told(&faults, || {
+    run_story(&faults, || {
         let mut plan =
             plan(&[request(Kind::Small, 10, 0)], 3000, Ending::StopsReading { after_bytes: 0 });
         plan.closed_within_ms = Some(2 * SEND_STALL_MS);
@@ -524,7 +524,7 @@ fn a_shortage_that_does_not_end_is_a_send_that_stalls() {
 /// A client that disconnects before it is accepted does not delay those after it; if the system
 /// lacks a resource they wait for a moment.
 #[test]
-fn a_client_that_is_gone_again_holds_nobody_up() {
+fn a_client_gone_before_the_accept_does_not_delay_others() {
     let (mut gone, mut held_up) = (0, 0);
     for seed in 0..60 {
         let faults = Faults { fail_at: Some(1), ..Faults::default() };
@@ -559,7 +559,7 @@ fn a_client_that_is_gone_again_holds_nobody_up() {
 /// once, and more of them than one wait returns. No client is disconnected, because the delay was
 /// that of the worker.
 #[test]
-fn nobody_is_cut_because_the_worker_was_held_up() {
+fn no_client_times_out_because_of_a_delayed_worker() {
     fn held_up<const READINESS: bool>(seed: u64) {
         let faults = Faults { batch: 3, ..Faults::default() };
         let network = Network::new(seed, faults, 2);

@@ -261,7 +261,7 @@ const SECOND: i64 = 784_111_777;
 const RIGHT: fn(usize, i64) -> bool = |_, second| second == SECOND;
 
 #[test]
-fn a_reader_finds_what_is_wrong() {
+fn a_reader_finds_wrong_bytes() {
     let responses = || vec![page(404)];
     let whole = {
         let mut whole = responses()[0].start.clone();
@@ -291,7 +291,7 @@ fn a_reader_finds_what_is_wrong() {
 }
 
 #[test]
-fn chunks_may_be_cut_anywhere_but_must_hold_the_content() {
+fn chunks_may_have_any_size_but_must_hold_the_content() {
     let body = Body::Chunked(b"hello".to_vec(), b"");
     for right in [&b"5\r\nhello\r\n0\r\n\r\n"[..], b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"] {
         assert_eq!(match_body(&body, right), Match::Whole(right.len()));

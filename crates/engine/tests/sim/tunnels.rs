@@ -319,7 +319,7 @@ fn stays_silent<const READINESS: bool>(speaks: Speaks) {
 }
 
 #[test]
-fn a_silent_tunnel_lasts_as_long_as_the_application_wants() {
+fn a_silent_tunnel_lasts_for_the_timeout_of_the_application() {
     for speaks in [Speaks::Http2, Speaks::Http3] {
         stays_silent::<true>(speaks);
         stays_silent::<false>(speaks);
@@ -343,13 +343,13 @@ fn is_not_in_the_way<const READINESS: bool>(speaks: Speaks) {
         let page = stage.client.request("GET", "/page", &[], true);
         stage.until(|stage| stage.client.content(page) == b"page");
     }
-    assert!(!stage.client.is_told_to_leave() && stage.client.end(flood).is_none());
+    assert!(!stage.client.has_received_goaway() && stage.client.end(flood).is_none());
     assert_eq!(stage.worker.app().gone, []);
     stage.ends_clean();
 }
 
 #[test]
-fn a_tunnel_whose_client_takes_nothing_is_in_nobodys_way() {
+fn a_tunnel_with_a_stalled_client_does_not_block_others() {
     for speaks in [Speaks::Http2, Speaks::Http3] {
         is_not_in_the_way::<true>(speaks);
         is_not_in_the_way::<false>(speaks);

@@ -42,7 +42,7 @@ pub(crate) struct Stream {
     pub(crate) trailers: Vec<(String, String)>,
     pub(crate) end: Option<End>,
     /// The server has stopped the request (RFC 9113 §8.1).
-    pub(crate) told_to_stop: bool,
+    pub(crate) asked_to_stop: bool,
     /// Whether the client has ended its side.
     pub(crate) sent_end: bool,
     head_only: bool,
@@ -157,7 +157,7 @@ impl Client {
     /// Returns how many bytes of content may be sent on a stream now.
     pub(crate) fn room(&self, id: u32) -> usize {
         let stream = &self.streams[&id];
-        let is_over = stream.end.is_some() || stream.told_to_stop || stream.sent_end;
+        let is_over = stream.end.is_some() || stream.asked_to_stop || stream.sent_end;
         let window = stream.send_window.min(self.send_window).max(0) as usize;
         if is_over { 0 } else { window.min(FRAME_MAX_BYTES) }
     }
@@ -190,7 +190,7 @@ impl Client {
     pub(crate) fn data_behind_response(&mut self, id: u32, bytes: usize) -> usize {
         let stream = self.streams.get_mut(&id).expect("a stream of ours");
         let mut sent = 0;
-        while stream.end == Some(End::Whole) && !stream.told_to_stop && !stream.sent_end {
+        while stream.end == Some(End::Whole) && !stream.asked_to_stop && !stream.sent_end {
             let window = stream.send_window.min(self.send_window).max(0) as usize;
             let now = window.min(FRAME_MAX_BYTES).min(bytes - sent);
             if now == 0 {
@@ -331,7 +331,7 @@ impl Client {
             Some(End::Whole) => {
                 // Frames that were sent meanwhile may not have arrived.
                 require(code == http2_frames::NO_ERROR, "an error behind a complete answer")?;
-                stream.told_to_stop = true;
+                stream.asked_to_stop = true;
             }
             Some(End::Reset(_)) => return Err("reset twice".to_owned()),
             None => stream.end = Some(End::Reset(code)),

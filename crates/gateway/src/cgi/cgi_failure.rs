@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_that_fails_says_what_to_do() {
+    fn a_failed_start_is_reported_with_advice() {
         for (chroot, stage, errno, expected) in [
             (None, StartStage::Script, 2, "cannot find the script /cgi/dir/a.sh: No such file"),
             (
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_output_says_how_the_script_has_ended() {
+    fn wrong_output_is_reported_with_the_exit_of_the_script() {
         let error = OutputError::Document(CgiError::NoOutput);
         let text = |exit| {
             let line = None;

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_storage_says_which_content_is_stored() {
+    fn the_storage_setting_determines_which_content_is_stored() {
         use ContentStorage::{Always, Never, UpToLimit};
         let (fits, larger) = (Framing::Length(10), Framing::Length(11));
         for (content_storage, expected) in [

@@ -114,7 +114,7 @@ mod tests {
 
     /// A request that leaves right after its turn has come passes it on.
     #[test]
-    fn a_turn_is_passed_on() {
+    fn a_granted_turn_that_is_not_used_is_passed_on() {
         let queue = ScriptQueue::new(1, 9);
         assert_eq!(queue.enter(1), QueueEntry::Run);
         assert_eq!([queue.enter(2), queue.enter(3)], [QueueEntry::Waits; 2]);

@@ -123,7 +123,7 @@ fn paths_that_cannot_be_a_variable_are_refused() {
 }
 
 #[test]
-fn the_length_of_content_is_told_once_it_is_known() {
+fn content_length_is_set_once_it_is_known() {
     let text = "POST /app HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let mut request = request(text, &options("/app"), FieldChanges::default()).expect("forwarded");
     assert_eq!(variables_of(&request).get("CONTENT_LENGTH"), None);
@@ -151,7 +151,7 @@ proptest! {
     /// Whatever names the fields have, the variables that describe the request and its sender are
     /// those of this server.
     #[test]
-    fn fields_never_take_the_place_of_other_variables(
+    fn fields_never_replace_other_variables(
         names in prop::collection::vec("[A-Za-z_-]{1,4}(Proxy|Host|Remote[-_]Addr|Https)?", 0..6),
     ) {
         let lines: String = names.iter().map(|name| format!("{name}: evil\r\n")).collect();

@@ -200,7 +200,7 @@ mod tests {
     /// An upload in a file uses none of the memory for all uploads once it is complete, however
     /// much time its upstream server takes.
     #[test]
-    fn an_upload_in_a_file_takes_no_memory() {
+    fn an_upload_in_a_file_uses_no_memory() {
         let memory = Arc::new(ByteQuota::new(1 << 20));
         let quotas = UploadQuotas { files: Arc::default(), memory: memory.clone() };
         let mut upload = StoredUpload::new(request(), &quotas);

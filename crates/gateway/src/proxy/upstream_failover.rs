@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn another_attempt_has_the_time_that_is_left() {
+    fn another_attempt_has_the_remaining_time() {
         let mut attempts = attempts(3, 3);
         assert_eq!(attempts.time_left_ms(0), Ok(1_000));
         assert_eq!(attempts.time_left_ms(999), Ok(1));
@@ -288,7 +288,7 @@ mod tests {
 
     /// The status of a request that has timed out says that no server could be reached.
     #[test]
-    fn only_a_request_that_none_has_seen_is_too_late() {
+    fn only_an_unsent_request_is_too_late() {
         let mut attempts = attempts(3, 3);
         assert_eq!(attempts.time_left_ms(TIMEOUT_MS), Err(NextAttempt::TooLate));
         attempts.was_sent = true;

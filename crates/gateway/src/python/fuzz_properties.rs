@@ -392,7 +392,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_process_reads_what_the_client_has_sent(
+        fn a_process_gets_the_request_of_the_client(
             options in any::<u8>(),
             path in "(/run|/a%20b|/%c3%a4|)/[a-z%0-9A-F/._-]{0,12}(\\?[!-~]{0,8})?",
             fields in proptest::collection::vec(field(), 0..12),

@@ -195,7 +195,7 @@ impl OpenWebSocket {
         frames: &mut Vec<u8>,
         connections: &mut Connections<'_>,
     ) -> WebSocketLife {
-        self.tell_closed(code, "", frames);
+        self.notify_closed(code, "", frames);
         self.close(code, "", frames, connections)
     }
 
@@ -321,10 +321,10 @@ impl OpenWebSocket {
                 InputEvent::Closed(by) => {
                     match by {
                         ClosedBy::Client { code, reason } => {
-                            self.tell_closed(code, &reason, frames);
+                            self.notify_closed(code, &reason, frames);
                         }
                         ClosedBy::Error(error) => {
-                            self.tell_closed(error.code(), error.reason(), frames);
+                            self.notify_closed(error.code(), error.reason(), frames);
                         }
                     }
                     self.write(&out, connections);
@@ -340,7 +340,7 @@ impl OpenWebSocket {
     }
 
     /// Notifies the process that it is closed.
-    fn tell_closed(&mut self, code: u16, reason: &str, frames: &mut Vec<u8>) {
+    fn notify_closed(&mut self, code: u16, reason: &str, frames: &mut Vec<u8>) {
         if !self.has_left_process {
             self.has_left_process = true;
             write_closed(frames, self.number, code, reason);

@@ -234,7 +234,7 @@ impl Python {
             }
         }
         self.storage = storage;
-        self.tell_of_channel(&mut link, wants_channel, has_file);
+        self.update_file_channel(&mut link, wants_channel, has_file);
         link.write(&self.frames, connections);
         self.give_held(&mut link, connections, ended);
         if link.has_unsent() && link.reader.is_ready() {
@@ -256,7 +256,7 @@ impl Python {
 
     /// Opens a channel for files that a process wants, and ends the use of one when enough files
     /// are being sent. Frames for the process come into `self.frames`.
-    fn tell_of_channel(&mut self, link: &mut ProcessLink, is_wanted: bool, has_file: bool) {
+    fn update_file_channel(&mut self, link: &mut ProcessLink, is_wanted: bool, has_file: bool) {
         if is_wanted {
             link.open_file_channel(self.files.has_room(), &mut self.frames);
         } else if has_file && !self.files.has_room() {

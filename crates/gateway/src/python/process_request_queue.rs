@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_go_to_the_process_with_the_fewest() {
+    fn requests_go_to_the_process_with_the_fewest_requests() {
         let queue = queue(2, 2, 1);
         let entered: Vec<QueueEntry> = (0..6).map(|request| queue.enter(request)).collect();
         let waits = [QueueEntry::Waits, QueueEntry::Full];
@@ -421,7 +421,7 @@ mod tests {
 
     /// A request that leaves right after its turn has come passes it on.
     #[test]
-    fn a_turn_is_passed_on() {
+    fn a_granted_turn_that_is_not_used_is_passed_on() {
         let queue = queue(1, 1, 9);
         let entered = [1, 2, 3].map(|request| queue.enter(request));
         assert_eq!(entered, [RUN(0), QueueEntry::Waits, QueueEntry::Waits]);
@@ -452,7 +452,7 @@ mod tests {
 
     /// A process that is started again gets no requests as long as another one is there.
     #[test]
-    fn a_process_that_is_down_gets_nothing() {
+    fn a_process_that_is_down_gets_no_requests() {
         let queue = queue(2, 1, 9);
         assert!(queue.set_down(0));
         assert_eq!([1, 2].map(|request| queue.enter(request)), [RUN(1), QueueEntry::Waits]);

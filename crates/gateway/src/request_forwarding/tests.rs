@@ -39,7 +39,7 @@ fn lines(request: &ClientRequest) -> String {
 }
 
 #[test]
-fn the_head_is_forwarded_with_what_this_server_says() {
+fn a_forwarded_head_has_via_and_forwarding_fields() {
     let request = with_fields("Accept: a\r\nX-Forwarded-For: 192.0.2.1\r\nVia: 1.0 x\r\n");
     let expected = "Accept=a Via=1.0 x Via=1.1 pinion-0000 \
                     X-Forwarded-Host=example.org X-Forwarded-Proto=http";
@@ -52,7 +52,7 @@ fn the_head_is_forwarded_with_what_this_server_says() {
 /// The time for all attempts applies to several servers. A single server has the time of any
 /// connection.
 #[test]
-fn only_one_of_several_servers_has_less_time_to_be_reached() {
+fn only_groups_of_servers_have_the_shorter_connect_timeout() {
     let text = "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n";
     let mut storage = HeadStorage::new();
     let parsed = parse(text.as_bytes(), 0, &mut storage, &Limits::default());
@@ -71,7 +71,7 @@ fn only_one_of_several_servers_has_less_time_to_be_reached() {
 }
 
 #[test]
-fn hosts_are_those_of_the_policy() {
+fn the_host_policy_determines_the_host() {
     let text = "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n";
     let mut storage = HeadStorage::new();
     let parsed = parse(text.as_bytes(), 0, &mut storage, &Limits::default());
@@ -89,7 +89,7 @@ fn hosts_are_those_of_the_policy() {
 }
 
 #[test]
-fn requests_that_were_here_are_not_forwarded_again() {
+fn requests_with_our_via_are_not_forwarded_again() {
     for (via, is_loop) in [
         ("1.1 pinion-0000", true),
         ("1.1 a, 2 pinion-0000 , 1.1 b", true),

@@ -91,7 +91,7 @@ impl Http2Client {
         let Self { requests, streams, protocol, .. } = self;
         for (request, (id, sent)) in requests.iter().zip(streams) {
             let stream = &protocol.streams[id];
-            if stream.sent_end || stream.end.is_some() || stream.told_to_stop {
+            if stream.sent_end || stream.end.is_some() || stream.asked_to_stop {
                 continue;
             }
             let (content, number) = (request.content(), request.id.to_string());

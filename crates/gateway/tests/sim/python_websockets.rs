@@ -157,7 +157,7 @@ fn room<const READINESS: bool>() {
 }
 
 #[test]
-fn a_process_has_room_from_the_start_of_a_websocket() {
+fn flow_control_credit_starts_with_the_websocket() {
     room::<true>();
     room::<false>();
 }
@@ -220,7 +220,7 @@ fn stop<const READINESS: bool>() {
 }
 
 #[test]
-fn a_websocket_that_is_accepted_late_hears_of_the_stop() {
+fn a_websocket_accepted_late_is_notified_of_the_stop() {
     stop::<true>();
     stop::<false>();
 }

@@ -171,7 +171,7 @@ fn no_tunnel<const READINESS: bool>(bytes: usize, resets: bool) {
 }
 
 #[test]
-fn a_server_may_fail_behind_every_byte_before_a_tunnel_is_open() {
+fn a_server_may_fail_after_every_byte_before_a_tunnel_is_open() {
     for bytes in 0..SWITCH.len() {
         for resets in [true, false] {
             no_tunnel::<true>(bytes, resets);

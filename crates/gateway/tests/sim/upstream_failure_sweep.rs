@@ -133,12 +133,12 @@ fn every(step: usize, bytes: RangeInclusive<usize>, offset: u64, call: impl FnMu
 }
 
 #[test]
-fn a_server_may_fail_behind_every_byte_of_its_response() {
+fn a_server_may_fail_after_every_byte_of_its_response() {
     sweep_responses(Spoken::Http, 1);
 }
 
 #[test]
-fn an_application_may_fail_behind_every_byte_of_its_response() {
+fn an_application_may_fail_after_every_byte_of_its_response() {
     Spoken::APPLICATIONS.into_iter().for_each(|spoken| sweep_responses(spoken, 5));
 }
 
@@ -187,12 +187,12 @@ const EARLY: [(Shape, Option<(usize, Way)>); 12] = [
 ];
 
 #[test]
-fn a_server_may_fail_behind_every_byte_of_a_request() {
+fn a_server_may_fail_after_every_byte_of_a_request() {
     sweep_requests(Spoken::Http, FORWARDED_MAX_BYTES, 1);
 }
 
 #[test]
-fn an_application_may_fail_behind_every_byte_of_a_request() {
+fn an_application_may_fail_after_every_byte_of_a_request() {
     for spoken in Spoken::APPLICATIONS {
         sweep_requests(spoken, VARIABLES_MAX_BYTES, 9);
     }

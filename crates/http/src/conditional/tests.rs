@@ -39,7 +39,7 @@ fn verdict(method: &str, fields: &[(&str, &str)]) -> PreconditionVerdict {
 }
 
 #[test]
-fn nothing_to_evaluate() {
+fn requests_without_preconditions_proceed() {
     assert_eq!(verdict("GET", &[]), PreconditionVerdict::Proceed);
     assert_eq!(
         verdict("GET", &[("Accept", "*/*"), ("If-Range", "\"x\"")]),
@@ -214,7 +214,7 @@ struct Case {
 }
 
 #[test]
-fn all_combinations_by_the_letter() {
+fn all_combinations_of_preconditions_follow_the_rfc() {
     let states = [None, Some(false), Some(true)];
     let mut cases = Vec::new();
     for if_match in states {

@@ -71,7 +71,7 @@ fn every_day_from_1970_to_2400() {
 }
 
 #[test]
-fn iso_says_the_same() {
+fn iso_dates_match_unix_times() {
     for (time, iso) in [
         (784_111_777, b"1994-11-06T08:49:37"),
         (951_782_400, b"2000-02-29T00:00:00"),
@@ -104,7 +104,7 @@ fn two_digit_years() {
 }
 
 #[test]
-fn not_a_date() {
+fn malformed_dates_are_refused() {
     for bad in [
         "",
         "0",
@@ -167,7 +167,7 @@ fn the_ends_of_the_calendar() {
 
 proptest::proptest! {
     #[test]
-    fn every_second_comes_back(time in FIRST..=LAST) {
+    fn every_second_round_trips(time in FIRST..=LAST) {
         proptest::prop_assert_eq!(parse(&format(time), 0), Some(time));
     }
 

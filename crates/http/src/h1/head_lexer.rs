@@ -255,7 +255,7 @@ mod tests {
 
     /// The fast search finds the same as a plain one, for every byte at every position.
     #[test]
-    fn eight_bytes_in_a_step_or_one() {
+    fn eight_byte_steps_equal_single_byte_steps() {
         let plain = |text: &[u8], floor: u8| {
             text.iter().position(|&byte| byte < floor || byte == 0x7f).unwrap_or(text.len())
         };

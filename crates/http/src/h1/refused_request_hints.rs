@@ -62,7 +62,7 @@ mod tests {
     use crate::refusal::RefusedRequest;
 
     #[test]
-    fn what_a_refused_head_tells() {
+    fn a_refused_head_hints_at_its_method_and_error_format() {
         let head = true;
         for (input, head_only, error_format) in [
             ("", !head, Html),
@@ -81,23 +81,27 @@ mod tests {
             // A line after the blank line is no field.
             ("GET / HTTP/9.9\r\n\r\nAccept: text/plain\r\n", !head, Html),
         ] {
-            let told = glance(input.as_bytes());
-            assert_eq!((told.head_only, told.error_format), (head_only, error_format), "{input:?}");
+            let hints = glance(input.as_bytes());
+            assert_eq!(
+                (hints.head_only, hints.error_format),
+                (head_only, error_format),
+                "{input:?}"
+            );
         }
     }
 
     #[test]
-    fn looks_no_further_than_the_longest_head() {
+    fn hints_are_taken_only_from_the_longest_allowed_head() {
         let long = [&b"GET / HTTP/1.1\r\nX: "[..], &[b'x'; 1 << 16], b"\r\nAccept: text/plain\r\n"];
         let long = long.concat();
-        let told = glance(&long);
-        assert_eq!(told.error_format, Html);
+        let hints = glance(&long);
+        assert_eq!(hints.error_format, Html);
     }
 
     /// A path is known only if bytes that have not arrived could not change it, and a host only if
     /// the head names exactly one, in a whole line.
     #[test]
-    fn what_a_refused_head_tells_of_its_path_and_its_host() {
+    fn a_refused_head_hints_at_its_path_and_host() {
         let long = format!("/a?{}", "x".repeat(20_000));
         let long_path = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(9000));
         let long_query = format!("GET {long} HTTP/1.1\r\n\r\n");

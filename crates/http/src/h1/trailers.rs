@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_nothing_acts_upon_comes_through() {
+    fn trailers_with_a_meaning_for_a_server_are_dropped() {
         let section = b"Digest: x\r\nHOST: evil\r\ntransfer_encoding: chunked\r\nX-Sum:\t 7 \r\n\
             x-forwarded-for: 1.2.3.4\r\nIf-Match: *\r\nHosts: fine\r\nX-Sum: 8\r\nEmpty:\r\n\r\n";
         let mut storage = HeadStorage::new();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_forbidden_name_in_any_spelling() {
+    fn every_forbidden_name_is_dropped_in_any_spelling() {
         for name in FORBIDDEN.iter().chain(&FORBIDDEN_FRONTS) {
             for spelling in [name.to_lowercase(), name.to_uppercase(), name.replace('-', "_")] {
                 assert!(is_forbidden(spelling.as_bytes()), "{spelling}");
@@ -166,7 +166,7 @@ mod tests {
 
     /// RFC 9110 §6.5.1, and §11.6.3 allows `Authentication-Info` there.
     #[test]
-    fn every_name_that_is_forbidden_in_a_response() {
+    fn names_forbidden_in_response_trailers_are_dropped() {
         for name in FORBIDDEN_IN_RESPONSE {
             for spelling in [name.to_lowercase(), name.to_uppercase(), name.replace('-', "_")] {
                 assert!(is_forbidden_in_response(spelling.as_bytes()), "{spelling}");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_lines_as_a_head_and_no_more() {
+    fn trailers_have_the_line_limit_of_a_head() {
         let mut storage = HeadStorage::reserved();
         let section = |lines: usize| ["X: y\r\n".repeat(lines), "\r\n".to_owned()].concat();
         let most = section(FIELDS_MAX);

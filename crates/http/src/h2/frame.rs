@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_what_was_written() {
+    fn a_frame_header_round_trips() {
         let kinds = [Kind::Data, Kind::Headers, Kind::GoAway, Kind::PriorityUpdate];
         for (bytes, kind) in [0, 1, 0x01_02_03, FRAME_MAX_BYTES].into_iter().zip(kinds) {
             let header = FrameHeader { bytes, kind, flags: 0x2d, stream: 0x0102_0304 };

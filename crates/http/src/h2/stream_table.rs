@@ -271,7 +271,7 @@ mod tests {
 
     /// RFC 9218 §10.
     #[test]
-    fn urgent_ones_first_and_incremental_ones_in_turn() {
+    fn urgent_streams_come_first_and_incremental_ones_alternate() {
         let mut one = table(&[(1, 3, true), (3, 1, false), (5, 1, false), (7, 3, true)]);
         assert_eq!(turns(&mut one, 3), [3, 3, 3]);
         one.remove(3);
@@ -283,13 +283,13 @@ mod tests {
     }
 
     #[test]
-    fn whole_ones_wait_for_each_other_and_for_nobody_else() {
+    fn non_incremental_streams_wait_only_for_each_other() {
         let mut one = table(&[(1, 3, true), (3, 3, false), (5, 3, false), (7, 3, true)]);
         assert_eq!(turns(&mut one, 6), [1, 3, 7, 1, 3, 7]);
     }
 
     #[test]
-    fn a_shut_window_is_passed_over() {
+    fn streams_with_a_closed_window_are_skipped() {
         let mut one = table(&[(1, 0, false), (3, 5, false)]);
         one.get_mut(1).unwrap().send_window = 0;
         assert_eq!(one.next_ready(), Some(3));
@@ -299,7 +299,7 @@ mod tests {
 
     /// Each number leads to its own stream, in whatever order others were removed.
     #[test]
-    fn streams_are_found_whatever_went_before() {
+    fn streams_are_found_after_any_removals() {
         for gone in [[1, 3, 5, 7, 9], [9, 7, 5, 3, 1], [5, 1, 9, 3, 7], [3, 9, 1, 7, 5]] {
             let mut table = table(&[1, 3, 5, 7, 9].map(|id| (id, 3, false)));
             for (count, id) in gone.into_iter().enumerate() {

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_in_any_form_of_its_numbers() {
+    fn a_frame_header_is_parsed_with_any_varint_length() {
         let frame = [0x40, 0x01, 0x80, 0, 0x12, 0x34, 9];
         let header = FrameHeader { kind: Kind::Headers, bytes: 0x1234, own_bytes: 6 };
         assert_eq!(FrameHeader::read(&frame), Some(header));

@@ -51,7 +51,7 @@ mod tests {
 
     /// RFC 9000 §A.1.
     #[test]
-    fn the_examples() {
+    fn the_examples_of_the_rfc_are_parsed() {
         for (bytes, value) in [
             (&[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c][..], 151_288_809_941_952_652),
             (&[0x9d, 0x7f, 0x3e, 0x7d], 494_878_333),
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_values_where_the_form_changes() {
+    fn values_at_the_length_boundaries_round_trip() {
         for (value, length) in [
             (0, 1),
             (0x3f, 1),

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_at_every_place_and_pair() {
+    fn every_byte_and_pair_round_trips_at_every_position() {
         for first in 0..=255 {
             for second in 0..=255 {
                 for text in [&[first][..], &[first, second], &[first, b'0', second, b'a', first]] {
@@ -303,7 +303,7 @@ mod tests {
 
     /// Bytes that do not fit are counted nevertheless.
     #[test]
-    fn a_small_room() {
+    fn a_small_output_buffer_counts_the_omitted_bytes() {
         let text = b"www.example.com/and so on";
         let code = encoded(text);
         for room in 0..text.len() {

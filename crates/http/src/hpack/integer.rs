@@ -81,14 +81,14 @@ mod tests {
 
     /// RFC 7541 C.1.
     #[test]
-    fn the_examples() {
+    fn the_examples_of_the_rfc_are_parsed() {
         assert_eq!(written(0, 5, 10), [0b01010]);
         assert_eq!(written(0, 5, 1337), [0b11111, 0b1001_1010, 0b1010]);
         assert_eq!(written(0, 8, 42), [0b10_1010]);
     }
 
     #[test]
-    fn every_prefix_and_the_values_where_the_form_changes() {
+    fn every_prefix_length_round_trips_at_the_boundary_values() {
         for prefix in 1..=8 {
             let mask = (1usize << prefix) - 1;
             let flags = !(mask as u8);

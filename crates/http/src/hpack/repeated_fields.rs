@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_where_the_tables_have_them() {
+    fn static_name_indices_match_the_static_tables() {
         for form in [CompressionForm::Hpack, CompressionForm::Qpack] {
             for name in [&b"content-length"[..], b"date", b"etag", b"last-modified"] {
                 let (_, place) = form.table().find(name, b"");

@@ -173,7 +173,7 @@ fn c6_responses_in_huffman_code() {
 /// The encoder encodes C.2.2 and C.2.4 of RFC 7541 as they are there. It also encodes the literals
 /// of C.4 and C.6, but for the bits that would add them to the table.
 #[test]
-fn what_is_written() {
+fn written_fields_have_the_expected_bytes() {
     let field = |name: &str, value: &str| {
         let mut out = Vec::new();
         static_encoder::field(&mut out, name.as_bytes(), value.as_bytes());
@@ -201,7 +201,7 @@ fn what_is_written() {
 }
 
 #[test]
-fn the_size_of_a_table_is_said_once() {
+fn a_table_size_update_is_sent_once() {
     let mut encoder = Encoder::new();
     let mut begin = |limits: &[u32]| {
         let mut out = Vec::new();
@@ -231,7 +231,7 @@ fn kept(name: &str, value: &str) -> Vec<u8> {
 /// RFC 7541 §2.3.3: "Indices strictly greater than the sum of the lengths of both tables MUST be
 /// treated as a decoding error"; §6.1: "The index value of 0 is not used".
 #[test]
-fn indices() {
+fn invalid_indices_and_truncated_blocks_are_errors() {
     for (dump, error) in [
         ("80", CompressionError::Index),
         ("be", CompressionError::Index),
@@ -298,7 +298,7 @@ fn entries_of_any_size() {
 
 /// A section over the limits is decoded to its end, and the table continues to work.
 #[test]
-fn over_the_limits() {
+fn sections_over_the_limits_are_decoded_as_too_large() {
     let mut section = FieldSection::new();
     let limits = Limits { head_bytes: 20, fields: 2, ..Limits::default() };
     let mut decoder = Decoder::new(4096);
@@ -338,7 +338,7 @@ fn over_the_limits() {
 
 /// A section that is too large is checked to its end, at whatever position it has an error.
 #[test]
-fn what_is_over_the_limits_is_checked_in_pieces() {
+fn sections_over_the_limits_are_checked_to_their_end() {
     let mut section = FieldSection::new();
     let limits = Limits { fields: 2, ..Limits::default() };
     let (mut decoder, many) = (Decoder::new(4096), [0xbe].repeat(300));
@@ -361,7 +361,7 @@ fn what_is_over_the_limits_is_checked_in_pieces() {
 
 /// For a section that is already too large, two bytes copy a whole entry, again and again.
 #[test]
-fn work_has_a_limit() {
+fn the_work_of_decoding_is_limited() {
     let name = "n".repeat(4000);
     let rounds = TABLE_COPY_MAX_BYTES / name.len();
     let mut section = FieldSection::new();
@@ -375,7 +375,7 @@ fn work_has_a_limit() {
 
 /// There is no memory before the first entry, and never more than announced.
 #[test]
-fn memory() {
+fn memory_is_bounded_by_the_announced_table_size() {
     let mut decoder = Decoder::new(4096);
     decode(&mut decoder, &hex("8286 8404 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff")).unwrap();
     assert_eq!(decoder.memory_bytes(), 0);

@@ -27,7 +27,7 @@ fn part(name: &str, file_name: Option<&str>) -> PartHead {
 }
 
 #[test]
-fn names_are_read_as_they_are_sent() {
+fn names_are_parsed_as_sent() {
     for (parameters, name, file_name) in [
         (r#"name="a""#, "a", None),
         ("name=a", "a", None),
@@ -54,7 +54,7 @@ fn names_are_read_as_they_are_sent() {
 }
 
 #[test]
-fn heads_that_mean_two_things_or_none_are_refused() {
+fn ambiguous_and_meaningless_part_heads_are_refused() {
     for (line, fault) in [
         ("X-Other: a", FormFault::Nameless),
         ("Content-Disposition: form-data", FormFault::Nameless),
@@ -88,7 +88,7 @@ fn heads_that_mean_two_things_or_none_are_refused() {
 const LINE: &str = "Content-Disposition: form-data; name=a";
 
 #[test]
-fn content_is_what_stands_between_delimiters() {
+fn content_is_the_bytes_between_delimiters() {
     for (form, contents) in [
         ("--b--", &[][..]),
         ("--b--\r\n", &[]),
@@ -110,7 +110,7 @@ fn content_is_what_stands_between_delimiters() {
 }
 
 #[test]
-fn forms_that_are_none_are_refused() {
+fn malformed_forms_are_refused() {
     for (form, fault) in [
         ("", FormFault::Incomplete),
         ("garbage", FormFault::Incomplete),
@@ -163,7 +163,7 @@ fn the_boundary_is_a_parameter_of_the_type() {
 }
 
 #[test]
-fn what_was_wrong_stays_wrong() {
+fn an_error_is_permanent() {
     let mut reader = FormReader::new(b"b");
     let nothing = &mut |_: FormEvent<'_>| {};
     assert_eq!(reader.push(b"--bc", nothing), Err(FormFault::Delimiter));

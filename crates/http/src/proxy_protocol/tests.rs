@@ -81,7 +81,7 @@ fn a_line_that_breaks_the_grammar_is_refused() {
 }
 
 #[test]
-fn what_begins_no_header_is_seen_at_its_first_byte_that_differs() {
+fn a_missing_header_is_detected_at_the_first_different_byte() {
     for (input, needed) in [
         (&b"GET / HTTP/1.1\r\n"[..], 1),
         (b"POST / HTTP/1.1\r\n", 2),
@@ -147,7 +147,7 @@ fn a_binary_header_that_breaks_the_grammar_is_refused() {
 }
 
 #[test]
-fn a_header_of_the_greatest_length_is_read_and_no_longer_one() {
+fn a_header_of_the_maximum_length_is_parsed_and_no_longer_one() {
     let line = |bytes: usize| {
         let filler = "x".repeat(bytes - "PROXY UNKNOWN \r\n".len());
         parse(format!("PROXY UNKNOWN {filler}\r\n").as_bytes())

@@ -93,7 +93,7 @@ mod tests {
 
     /// RFC 9204 §4.3: all four instructions, with the smallest numbers and strings.
     #[test]
-    fn a_table_of_no_size_can_only_be_set_to_none() {
+    fn the_zero_sized_table_accepts_only_capacity_zero() {
         assert!(encoder_stream(b""));
         assert!(encoder_stream(b"\x20\x20\x20"));
         for instruction in
@@ -106,7 +106,7 @@ mod tests {
 
     /// RFC 9204 §4.4: cancellation is 01, acknowledgement 1, increment 00.
     #[test]
-    fn only_cancellations_in_any_pieces_where_nothing_was_sent() {
+    fn without_sent_entries_only_cancellations_are_accepted() {
         let none = &mut Encoder::default();
         let stream = [
             &b"\x40\x7e\x7f\x00\x7f\x01\x7f\x80\x00\x44"[..],

@@ -74,7 +74,7 @@ fn absolute_form() {
 }
 
 #[test]
-fn no_form_at_all() {
+fn malformed_targets_are_refused() {
     for raw in [
         "",
         "a",
@@ -140,7 +140,7 @@ fn decode(path: &str) -> Result<String, PathError> {
 }
 
 #[test]
-fn plain_paths_come_back_untouched() {
+fn plain_paths_are_returned_unchanged() {
     for path in ["/", "/a", "/a/b.html", "/a.", "/a..b", "/a./b", "//", "/a//b/", "/[x]:@"] {
         let mut scratch = vec![0; 3];
         let decoded = decode_path(path.as_bytes(), &mut scratch).unwrap();
@@ -167,7 +167,7 @@ fn escapes_are_decoded_once() {
 }
 
 #[test]
-fn escapes_of_escapes_are_decoded_until_none_is_left() {
+fn nested_escapes_are_decoded_completely() {
     for (path, decoded) in [
         ("/plain", "/plain"),
         ("/%41%2F", "/A/"),

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_cuts_are_like_bytes() {
+    fn masking_by_words_and_pieces_equals_masking_by_bytes() {
         let key = [0x37, 0xfa, 0x21, 0x3d];
         let content: Vec<u8> = (0..100).collect();
         let expected: Vec<u8> =

@@ -84,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_are_like_the_whole(
+        fn a_check_in_pieces_equals_a_check_of_the_whole(
             text in "\\PC{0,20}", noise in proptest::collection::vec(any::<u8>(), 0..4),
             at in 0_usize..30, piece_bytes in 1_usize..8,
         ) {
@@ -97,7 +97,7 @@ mod tests {
 
     /// Autobahn's cases 6.4 fail at the byte after which a character cannot be valid any more.
     #[test]
-    fn a_wrong_byte_fails_before_its_character_is_complete() {
+    fn an_invalid_byte_fails_within_its_character() {
         for (start, wrong) in [
             (&b"\xf4"[..], 0x90),
             (b"\xe0", 0x80),

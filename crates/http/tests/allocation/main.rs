@@ -138,7 +138,7 @@ impl Connection {
 }
 
 #[test]
-fn a_warm_connection_takes_no_memory() {
+fn a_warm_connection_allocates_nothing() {
     let mut connection = Connection {
         session: Session::new(&SessionSettings::default()),
         section: FieldSection::new(),
@@ -189,7 +189,7 @@ fn exchange(out: &mut Vec<u8>, storage: &mut HeadStorage) -> usize {
 }
 
 #[test]
-fn a_client_takes_no_memory_for_a_request() {
+fn a_client_request_allocates_nothing() {
     let (mut out, mut storage) = (Vec::new(), HeadStorage::new());
     // Interim response, a part of the head, the head, content, the end and its trailer.
     assert_eq!(exchange(&mut out, &mut storage), 6);
@@ -252,7 +252,7 @@ fn with_variables(check: impl FnOnce(&RequestVariables<'_>)) {
 }
 
 #[test]
-fn a_gateway_takes_no_memory_for_a_request() {
+fn a_gateway_request_allocates_nothing() {
     with_variables(gateway_takes_no_memory);
 }
 

@@ -50,7 +50,7 @@ fn exchange(
 }
 
 #[test]
-fn a_batch_takes_no_memory() {
+fn a_batch_allocates_nothing() {
     with_variables(|variables| {
         let head = b"200 OK\nContent-Type: text/html\nContent-Length: 5\n";
         let content = [&(head.len() as u32).to_le_bytes()[..], head, b"hello"].concat();
@@ -73,7 +73,7 @@ fn a_batch_takes_no_memory() {
 
 /// Whatever length a frame announces, and in any pieces, only a head is collected.
 #[test]
-fn frames_take_no_more_memory_than_a_head() {
+fn frames_allocate_no_more_than_a_head() {
     let head = [b"200 OK\nA: ", &vec![b'a'; RESPONSE_HEAD_MAX_BYTES][..]].concat();
     for kind in 16..=28 {
         for bytes in [1 << 12, 1 << 13, 1 << 14, 1 << 16, 1 << 18, 1 << 20, u32::MAX as usize] {
@@ -106,7 +106,7 @@ fn frames_take_no_more_memory_than_a_head() {
 }
 
 #[test]
-fn a_scope_takes_no_memory() {
+fn a_scope_allocates_nothing() {
     with_variables(|variables| {
         let head = variables.head;
         let scope = Scope {

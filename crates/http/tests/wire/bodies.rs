@@ -30,7 +30,7 @@ fn no_content() {
 }
 
 #[test]
-fn a_length_leaves_the_next_request_alone() {
+fn a_length_ends_before_the_next_request() {
     let mut reader = BodyReader::new(Framing::Length(5), PLENTY);
     assert_eq!(reader.known_remaining(), 5);
     assert_eq!(reader.step(b"he", PLENTY), Ok((2, BodyStep::Data(b"he"))));
@@ -42,7 +42,7 @@ fn a_length_leaves_the_next_request_alone() {
 }
 
 #[test]
-fn data_is_handed_on_as_it_comes() {
+fn content_is_delivered_as_it_arrives() {
     let mut reader = BodyReader::new(Framing::Chunked, PLENTY);
     assert_eq!(reader.step(b"5\r\nhe", PLENTY), Ok((5, BodyStep::Data(b"he"))));
     assert_eq!(reader.known_remaining(), 3);
@@ -53,7 +53,7 @@ fn data_is_handed_on_as_it_comes() {
 
 /// Framing needs no space for output, and the end is reported with the last byte of the content.
 #[test]
-fn only_content_needs_room() {
+fn only_content_needs_output_space() {
     let mut reader = BodyReader::new(Framing::Chunked, PLENTY);
     let wire = b"5\r\nhello\r\n1\r\n!\r\n0\r\n\r\nGET";
     assert_eq!(reader.step(wire, 0), Ok((3, BodyStep::NeedMore)));
@@ -73,7 +73,7 @@ fn only_content_needs_room() {
 
 /// A trailer section is left in the input until it is complete, and is reported in one piece.
 #[test]
-fn trailers_come_in_one_piece() {
+fn trailers_are_delivered_in_one_piece() {
     let section = b"Sum: 7\r\nSign: x\r\n\r\n";
     let wire = [b"0\r\n".as_slice(), section, b"GET"].concat();
     for first in 3..3 + section.len() {

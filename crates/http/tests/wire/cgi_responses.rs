@@ -129,7 +129,7 @@ fn status_codes() {
 
 /// §6.3: "Each CGI field MUST NOT appear more than once in the response."
 #[test]
-fn fields_that_come_once() {
+fn fields_that_may_be_given_once() {
     for (name, value) in [("Status", "200 OK"), ("Location", "http://a/"), ("Content-Length", "0")]
     {
         let lower = name.to_lowercase();
@@ -197,7 +197,7 @@ fn fields_of_the_connection_are_left_out() {
 /// RFC 9110 §8.6: a wrong length is an error of the program, and never results in a shorter or
 /// longer response.
 #[test]
-fn lengths_hold() {
+fn content_must_match_its_length() {
     let found = closed("Content-Length: 5\n\nhello");
     assert_eq!((found.content(), found.ended), (b"hello".to_vec(), END));
     assert_eq!(error("Content-Length: 0\n\n"), None);
@@ -246,7 +246,7 @@ fn malformed_heads() {
 
 /// A program that is killed has no whole response, also if no length is missing.
 #[test]
-fn output_that_breaks_off() {
+fn truncated_output_is_an_error() {
     let broken =
         |output: &str| check_case(&Case::get(InputEnd::Broken), output.as_bytes(), CUT).ended;
     assert_eq!(broken("X: y\n\nhello"), Ended::Error(Error::OutputAborted));
@@ -319,7 +319,7 @@ fn limit_of_content() {
 /// A head in several pieces is put together, and the values that the client of HTTP/1 uses are all
 /// there.
 #[test]
-fn a_head_in_pieces_is_as_good_as_one() {
+fn a_head_in_pieces_is_parsed_like_a_whole_one() {
     let request = Case::get(InputEnd::Open).request;
     let output = b"Status: 206 Part\nRange: bytes=0-4\nContent-Length: 3\n\nabc";
     for cut in 1..output.len() - 3 {

@@ -97,7 +97,7 @@ fn a_response() {
 
 /// §5.5: padding belongs to the record, and the bytes after the response are not consumed.
 #[test]
-fn the_end_is_behind_its_padding() {
+fn a_response_ends_after_its_padding() {
     let end = record(3, 1, &[0; 8], 3);
     let wire = [page(), end, b"more".to_vec()].concat();
     let mut reader = FastCgiReader::new(Case::get(InputEnd::Open).request, &Default::default());
@@ -119,7 +119,7 @@ fn the_end_is_behind_its_padding() {
 /// A connection that ends before the end of the request is incomplete, even after the end of the
 /// output.
 #[test]
-fn a_response_that_is_cut_is_never_whole() {
+fn a_truncated_response_is_never_complete() {
     let records = [page(), stdout(b""), stderr(b"x"), stderr(b""), end_request(0, 0)];
     let wire = records.concat();
     for end in [InputEnd::Closed, InputEnd::Broken] {
@@ -135,7 +135,7 @@ fn a_response_that_is_cut_is_never_whole() {
 
 /// §3.3: "The requestId field … version … type".
 #[test]
-fn records_that_cannot_be() {
+fn malformed_records_are_errors() {
     for version in [0, 2, b'H', 255] {
         let mut wrong = page();
         wrong[0] = version;
@@ -197,7 +197,7 @@ fn protocol_statuses() {
 
 /// The output must be a whole response when the request ends.
 #[test]
-fn output_that_is_no_response() {
+fn malformed_output_is_an_error() {
     for (output, expected) in [
         (&b""[..], CgiError::NoOutput),
         (b"Content-Type: a/b", CgiError::HeadIncomplete),
@@ -266,7 +266,7 @@ fn limits_of_the_error_stream() {
 
 /// §4.1, §4.2: management records respond to no request of the server, and are ignored a few times.
 #[test]
-fn records_of_management() {
+fn management_records_are_ignored_a_few_times() {
     let values = record(10, 0, b"\x0f\x01FCGI_MPXS_CONNS0", 6);
     let unknown = record(11, 0, &[99, 0, 0, 0, 0, 0, 0, 0], 0);
     let found = open(&[values.clone(), page(), unknown.clone(), end_request(0, 0)]);
@@ -280,7 +280,7 @@ fn records_of_management() {
 
 /// Content waits for space, and the error stream does not.
 #[test]
-fn content_waits_for_room() {
+fn content_waits_for_output_space() {
     let wire = [stdout(b"X: y\n\nhello"), stderr(b"x"), end_request(0, 0)].concat();
     let mut reader = FastCgiReader::new(Case::get(InputEnd::Open).request, &Default::default());
     let mut storage = HeadStorage::new();
@@ -381,7 +381,7 @@ pub(crate) fn write(
 
 /// Appendix B, example 1: the bytes of a request without content.
 #[test]
-fn a_request_byte_by_byte() {
+fn a_request_is_parsed_byte_by_byte() {
     let request = FastCgiRequest {
         method: Method::Get,
         content: RequestContent::Length(0),
@@ -420,7 +420,7 @@ fn lengths_of_variables() {
 }
 
 #[test]
-fn variables_that_are_refused() {
+fn invalid_variables_are_refused() {
     let refused = |name: &[u8], value: &[u8]| {
         write(&[(b"A", b"1"), (name, value)], RequestContent::Length(0)).err()
     };
@@ -457,7 +457,7 @@ fn content_with_a_length() {
 }
 
 #[test]
-fn content_that_breaks_its_length() {
+fn content_that_differs_from_its_length_is_an_error() {
     let (mut out, mut written) = write(&[], RequestContent::Length(5)).unwrap();
     let before = out.len();
     let too_long = Err(RequestError::ContentTooLong);

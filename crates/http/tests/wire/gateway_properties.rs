@@ -122,7 +122,7 @@ proptest! {
 
     /// A response that is cut is never complete, wherever that is.
     #[test]
-    fn a_front_is_never_complete(wire in records(), at: prop::sample::Index) {
+    fn a_prefix_of_a_response_is_never_complete(wire in records(), at: prop::sample::Index) {
         let case = Case::get(InputEnd::Closed);
         let whole = fastcgi::check_case(&case, &wire, 9);
         if matches!(whole.ended, Ended::End(_)) {
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn scgi_is_read_as_it_was_written(variables in variables()) {
+    fn scgi_requests_round_trip(variables in variables()) {
         let mut out = Vec::new();
         let written = write_request(&mut out, Method::Get, RequestContent::Length(0), |pairs| {
             variables.iter().try_for_each(|(name, value)| pairs.add(name, value))
@@ -145,7 +145,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn fastcgi_is_read_as_it_was_written(
+    fn fastcgi_requests_round_trip(
         variables in variables(),
         pieces in vec(prop_oneof![vec(any::<u8>(), 0..30), vec(any::<u8>(), 65_000..66_000)], 0..3),
         is_length_known: bool,

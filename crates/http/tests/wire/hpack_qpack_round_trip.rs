@@ -192,12 +192,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8 * ProptestConfig::default().cases))]
 
     #[test]
-    fn answers_say_the_same_in_every_version(response in any_response()) {
+    fn responses_have_the_same_fields_in_every_version(response in any_response()) {
         response.check();
     }
 
     #[test]
-    fn what_is_written_is_read_back(fields in fields()) {
+    fn written_fields_round_trip(fields in fields()) {
         let expected = (parsed(&lines(&fields)), Fit::Whole);
         let mut block = Vec::new();
         as_fields(&fields).for_each(|x| hpack::static_encoder::field(&mut block, x.name, x.value));
@@ -210,7 +210,9 @@ proptest! {
     /// `head`, `interim` and `trailers` omit the same fields as those of HTTP/1, and those that
     /// only HTTP/1 may have (RFC 9113 §8.2.2).
     #[test]
-    fn dynamic_heads_say_the_same(fields in wild_fields(), length in option::of(any::<u64>())) {
+    fn dynamic_heads_have_the_same_fields_as_http1(
+        fields in wild_fields(), length in option::of(any::<u64>()),
+    ) {
         let parsed = |head: &[u8]| -> Vec<Pair> {
             let mut said = parsed(head);
             said.retain(|(name, _)| !is_of_connection(name));
@@ -253,7 +255,7 @@ proptest! {
 
 /// The upper bound holds if every part has its greatest length.
 #[test]
-fn the_longest_response_there_is() {
+fn the_longest_response_round_trips() {
     let tag = vec![b'~'; 5000];
     let long = vec![b'\xff'; 3000];
     let response = Prepared {
@@ -283,7 +285,7 @@ fn the_longest_response_there_is() {
 
 /// RFC 9113 §8.3.2: the status has three digits for any input.
 #[test]
-fn every_status() {
+fn every_status_round_trips() {
     for status in 0..=u16::MAX {
         let code = if (100..=599).contains(&status) { status } else { 500 };
         let expected = vec![(b":status".to_vec(), code.to_string().into_bytes())];
@@ -298,7 +300,7 @@ fn every_status() {
 
 /// RFC 9113 §8.2.2: connection-specific fields are omitted from any lines.
 #[test]
-fn lines_without_those_of_a_connection() {
+fn connection_specific_lines_are_omitted() {
     let lines = b"Upgrade: h2c\r\nX: y\r\nConnection: close\r\nProxy-Connection: a\r\n\
         KEEP-ALIVE: 5\r\nTransfer-Encoding: chunked\r\nUpgrades: z\r\n";
     let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());

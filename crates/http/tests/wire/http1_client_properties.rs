@@ -163,7 +163,7 @@ proptest! {
 
     /// A server parses the request that a client has written.
     #[test]
-    fn a_written_request_is_read_as_it_was(request in request()) {
+    fn a_written_request_is_parsed_unchanged(request in request()) {
         request.check();
     }
 

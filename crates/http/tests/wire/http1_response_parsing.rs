@@ -215,7 +215,7 @@ fn responses_without_content() {
 /// RFC 9110 §8.6 and RFC 9112 §6.1 forbid the fields in a 204 and a 1xx. A server that sends them
 /// may send content too, so its connection is not used again.
 #[test]
-fn fields_that_announce_content_where_none_can_be() {
+fn content_announced_where_none_can_be_prevents_reuse() {
     for (method, status, fields, ended) in [
         (Method::Get, 204, "", REUSE),
         (Method::Get, 204, "Content-Length: 0\r\n", REUSE),
@@ -670,7 +670,7 @@ fn content_limit() {
 /// Without space in the buffer no content is delivered, and the close of the connection is not an
 /// error yet.
 #[test]
-fn only_content_needs_room() {
+fn only_content_needs_output_space() {
     let request = Case::get(InputEnd::Open).request;
     for (head, content) in [
         ("Content-Length: 5", "hello"),

@@ -11,7 +11,7 @@ const SECTIONS: &str = include_str!("ls_qpack_comparison/lsqpack.txt");
 const STATIC_ENTRIES: usize = 99;
 
 #[test]
-fn sections_of_another_implementation_are_read_as_it_means_them() {
+fn sections_of_ls_qpack_are_decoded_unchanged() {
     let mut section = FieldSection::new();
     for line in SECTIONS.lines() {
         let mut parts = line.split('\t');
@@ -29,7 +29,7 @@ fn sections_of_another_implementation_are_read_as_it_means_them() {
 
 /// An index after the table has no entry.
 #[test]
-fn the_static_table_has_as_many_entries() {
+fn the_static_table_has_the_size_of_that_of_ls_qpack() {
     let entry = |index: usize| [0, 0, 0xff, (index - 63) as u8];
     let mut section = FieldSection::new();
     let mut decode = |index| decoder::decode(&entry(index), &mut section, &Limits::default());

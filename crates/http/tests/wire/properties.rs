@@ -343,20 +343,20 @@ proptest! {
 
 proptest! {
     #[test]
-    fn the_blocks_of_a_connection_have_the_fields_of_plain_ones(data in vec(any::<u8>(), 0..600)) {
+    fn hpack_blocks_with_a_dynamic_table_equal_static_ones(data in vec(any::<u8>(), 0..600)) {
         oracle::hpack_encoder::check(&data);
     }
 
     /// Few files and few blocks, as a client of one site requests them.
     #[test]
-    fn the_same_holds_where_much_is_repeated(
+    fn hpack_blocks_of_repeated_fields_equal_static_ones(
         data in vec(prop_oneof![6 => 10..16_u8, 1 => 0..16_u8, 6 => 0..3_u8], 0..600),
     ) {
         oracle::hpack_encoder::check(&data);
     }
 
     #[test]
-    fn sections_refer_to_what_the_peer_has(
+    fn qpack_sections_refer_only_to_acknowledged_entries(
         size in prop_oneof![1 => 0..20_u8, 3 => 16..255_u8],
         data in vec(any::<u8>(), 0..600),
     ) {
@@ -364,7 +364,7 @@ proptest! {
     }
 
     #[test]
-    fn sections_refer_to_what_the_peer_has_where_much_is_repeated(
+    fn qpack_sections_of_repeated_fields_refer_to_acknowledged_entries(
         size in 16..255_u8,
         data in vec(
             prop_oneof![

@@ -196,7 +196,7 @@ fn any_request() -> impl Strategy<Value = Request> {
 }
 
 #[test]
-fn python_reads_what_was_written() {
+fn python_parses_written_requests_unchanged() {
     let every_byte: Vec<u8> = (1..=255).collect();
     let every_content_byte: Vec<u8> = (0..=255).collect();
     let mut requests = vec![
@@ -245,7 +245,7 @@ fn python_reads_what_was_written() {
 }
 
 #[test]
-fn python_reads_other_values() {
+fn python_parses_other_value_types() {
     let mut value = Vec::new();
     marshal_writer::begin_list(&mut value, 5);
     marshal_writer::write_bool(&mut value, true);
@@ -326,7 +326,7 @@ fn a_batch_has_limits() {
 }
 
 #[test]
-fn a_variable_that_is_refused_leaves_nothing() {
+fn a_refused_variable_leaves_no_bytes_in_the_batch() {
     let environ = || request(1, &[(b"A", b"b")], None).environ();
     let value = vec![b'a'; VARIABLES_MAX_BYTES - 10];
     for (name, value, error) in [
@@ -342,7 +342,7 @@ fn a_variable_that_is_refused_leaves_nothing() {
 }
 
 #[test]
-fn a_batch_is_used_again() {
+fn a_batch_is_reused() {
     let mut expected = String::new();
     let one = request(1, &[(b"A", b"b")], None);
     let first = batch_of(std::slice::from_ref(&one), &mut expected);
@@ -358,7 +358,7 @@ fn a_batch_is_used_again() {
 }
 
 #[test]
-fn other_frames_of_the_server() {
+fn server_frames_have_the_expected_bytes() {
     let mut out = Vec::new();
     write_content(&mut out, 7, b"");
     assert!(out.is_empty(), "no content needs no frame");

@@ -156,7 +156,7 @@ fn heads_over_a_limit_are_skipped() {
 }
 
 #[test]
-fn frames_that_no_process_sends() {
+fn invalid_frames_of_a_process_are_errors() {
     assert_eq!(error(0, 1, b""), Some(Error::Kind { kind: 0 }));
     assert_eq!(error(31, 1, b""), Some(Error::Kind { kind: 31 }));
     assert_eq!(error(1 << 24 | 20, 1, b""), Some(Error::Kind { kind: 0x0100_0014 }));
@@ -188,7 +188,7 @@ fn frames_that_no_process_sends() {
 
 /// A frame that arrives in pieces is collected as it arrives, whatever length it announces.
 #[test]
-fn a_reader_holds_no_more_than_has_come() {
+fn a_reader_allocates_no_more_than_has_arrived() {
     let mut reader = ChildFrameReader::new(&ResponseLimits::default());
     let mut storage = HeadStorage::new();
     reader.step(&ready(), &mut storage).expect("a good frame");
@@ -218,7 +218,7 @@ fn with_head(text: &[u8], check: impl FnOnce(&ChildFrame<'_>)) {
 }
 
 #[test]
-fn content_is_as_long_as_its_head_says() {
+fn content_must_match_the_length_in_its_head() {
     let limits = ResponseLimits { content_bytes: 5, ..ResponseLimits::default() };
     for (text, method, framing, errors) in [
         (&b"200 OK\nContent-Length: 3\n"[..], Method::Get, ResponseFraming::Length(3), [None; 3]),
@@ -306,7 +306,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     /// Frames are read one by one, however they are cut, even if the last one is incomplete.
     #[test]
-    fn frames_however_they_are_cut(
+    fn frames_are_parsed_in_any_pieces(
         frames in vec(any_frame(), 0..8),
         cut in 1..200_usize,
         lost in 0..20_usize,

@@ -91,7 +91,7 @@ fn persistence() {
 
 /// RFC 9112 §6.3.
 #[test]
-fn framings() {
+fn the_framing_fields_determine_the_framing() {
     for (fields, framing) in [
         ("", Framing::None),
         ("Content-Length: 0\r\n", Framing::None),
@@ -245,7 +245,7 @@ fn field_limit() {
 /// Slow input costs linear work: a resumed call does not parse the head again before the blank
 /// line, so it does not detect some errors.
 #[test]
-fn resumed_calls_only_look_for_the_end() {
+fn resumed_calls_only_search_for_the_end() {
     let limits = Limits::default();
     let bad = b"GET / HTTP/1.1\r\nHost : a\r\n";
     assert_eq!(parse_all(bad, 0, &limits), Err(Refusal::FieldLine));

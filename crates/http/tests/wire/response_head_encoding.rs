@@ -40,7 +40,7 @@ fn a_file() {
 }
 
 #[test]
-fn every_field_there_is() {
+fn every_field_is_written() {
     let response = Prepared {
         shared: SharedFields::h1(b"X-Shared: yes\r\n"),
         etag: Some(b"t"),
@@ -177,7 +177,7 @@ fn unsafe_lines_are_left_out() {
 
 /// No application can frame a response in a second way (RFC 9112 §6, §11.2).
 #[test]
-fn fields_of_this_machine_are_left_out() {
+fn framing_and_date_fields_of_an_application_are_omitted() {
     let fields = [
         field("Content-Length", "5"),
         field("content-length", "7"),
@@ -207,7 +207,7 @@ fn fields_of_this_machine_are_left_out() {
 
 /// The reader decodes chunks that the encoder has written.
 #[test]
-fn chunks_are_read_back() {
+fn written_chunks_round_trip() {
     use pinion_http::h1::body::{BodyReader, BodyStep};
     let mut out = Vec::new();
     for data in [vec![b'x'; 1], vec![b'y'; 255], vec![b'z'; 4096]] {

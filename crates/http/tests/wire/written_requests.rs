@@ -102,7 +102,7 @@ fn targets() {
 }
 
 #[test]
-fn targets_that_are_none() {
+fn malformed_targets_are_refused() {
     let origin = |target: &'static str| RequestTarget::Origin {
         authority: b"a.example",
         target: target.as_bytes(),
@@ -168,7 +168,7 @@ fn methods() {
 /// RFC 9110 §8.6: a length for the methods that are expected to have content, even if there is
 /// none; §9.3.6, §9.3.8: none for CONNECT and TRACE.
 #[test]
-fn framings() {
+fn the_method_and_content_determine_the_framing_field() {
     for (name, content, field) in [
         ("GET", NONE, ""),
         ("HEAD", NONE, ""),
@@ -254,7 +254,7 @@ fn connection_options() {
 /// §11.1, §11.2: no field can end its line, frame the message or name another host, in any case,
 /// nor with `_`, which programs with a gateway read as `-`.
 #[test]
-fn nothing_can_be_smuggled() {
+fn request_parts_cannot_smuggle_a_second_request() {
     let request = method("POST", RequestContent::Length(5));
     let with = |name: &str, value: &str| write(&request, &[field("X", "y"), field(name, value)]);
     for name in [
@@ -382,7 +382,7 @@ fn trailers() {
 
 /// Each cause can be read by the author of a script.
 #[test]
-fn errors_say_what_is_wrong() {
+fn errors_describe_their_cause() {
     for (error, text) in [
         (
             Error::ReservedField { name: "Transfer-Encoding" },

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_one_column_and_a_member() {
+    fn a_user_is_an_escaped_column_and_a_json_member() {
         for (user, shown) in [
             (&b"ann"[..], "ann"),
             (b"ann@a.test", "ann@a.test"),
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_a_hyphen() {
+    fn missing_values_are_hyphens() {
         let none = Text::from(&b""[..]);
         let record = LogRecord {
             peer: LoggedPeer::Unix,
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_client_stays_inside_its_quotes() {
+    fn hostile_values_are_escaped_within_quotes() {
         assert_eq!(
             line(LogFormat::Combined, &hostile()),
             "192.0.2.7 - - [06/Nov/1994:08:49:37 +0000] \
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_client_stays_inside_its_member() {
+    fn hostile_values_are_escaped_within_their_json_member() {
         let line = line(LogFormat::Json, &hostile());
         assert!(!line.trim_end().contains(char::is_control), "{line}");
         let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spelled_second_follows_the_records() {
+    fn the_cached_timestamp_follows_the_records() {
         let mut formatter = Formatter::new(LogFormat::Json);
         let mut out = Vec::new();
         for unix_micros in [-1, 0, 951_782_400_000_000, 1_000_000] {

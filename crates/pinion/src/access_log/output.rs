@@ -150,15 +150,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_that_cannot_be_opened_says_what_to_do() {
+    fn errors_of_opening_a_log_contain_advice() {
         for (number, expected) in [
             (libc::EACCES, "Permission denied; let the user that runs Pinion write the file and"),
             (libc::ENOENT, "No such file or directory; create its folder, or name another file"),
             (libc::EISDIR, "Is a directory; name a file in it"),
             (libc::ENOSPC, "No space left on device"),
         ] {
-            let told = cannot_open(&io::Error::from_raw_os_error(number));
-            assert!(told.starts_with(expected), "{told}");
+            let message = cannot_open(&io::Error::from_raw_os_error(number));
+            assert!(message.starts_with(expected), "{message}");
         }
     }
 }

@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_comes_back_as_it_was() {
+    fn a_record_round_trips() {
         let v6 = LoggedPeer::Ip("[2001:db8::1]:443".parse().expect("an address"));
         for record in [
             example(),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_at_the_end_is_amended_and_nothing_else() {
+    fn amending_changes_only_the_size_duration_and_cut() {
         let mut message = Vec::new();
         example().encode(&mut message);
         LogRecord::amend(&mut message, 7, 99, true);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_and_say_so() {
+    fn long_texts_are_truncated_and_marked() {
         let long = [b'x'; 1 << 16];
         let long = Text::from(&long[..]);
         let mut message = Vec::new();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_record_is_none() {
+    fn an_incomplete_record_is_not_decoded() {
         let mut message = Vec::new();
         example().encode(&mut message);
         for length in 0..message.len() {

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_every_length_come_out_as_they_went_in() {
+    fn messages_of_every_length_round_trip() {
         let (mut producer, mut consumer) = pair(16);
         let mut popped = Vec::new();
         for length in (0..=64).chain(0..=64) {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_without_room_is_dropped_and_counted_and_the_others_stay() {
+    fn a_message_without_space_is_dropped_and_counted() {
         let (mut producer, mut consumer) = pair(8);
         producer.push(&[1; 24]);
         assert!(!producer.more_than_half_full());

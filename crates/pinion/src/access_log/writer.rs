@@ -28,7 +28,7 @@ pub(super) const WRITE_BYTES: usize = 256 << 10;
 pub(super) const LINES_BYTES: usize = WRITE_BYTES + LINE_MAX_BYTES;
 
 /// The shortest time between two reports of trouble.
-const TELL: Duration = Duration::from_secs(10);
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Everything the thread owns.
 #[derive(Debug)]
@@ -40,8 +40,8 @@ pub(crate) struct Writer {
     message: Vec<u8>,
     /// Drops of rings whose worker is gone.
     dropped_before: u64,
-    dropped_told: u64,
-    told_at: Option<Instant>,
+    dropped_reported: u64,
+    reported_at: Option<Instant>,
 }
 
 /// One log.
@@ -55,7 +55,7 @@ struct Log {
     /// The number of lines that were lost and not reported yet, and the reason.
     unwritten: u64,
     last_error: Option<io::Error>,
-    told_at: Option<Instant>,
+    reported_at: Option<Instant>,
 }
 
 impl Writer {
@@ -67,8 +67,8 @@ impl Writer {
             logs: BTreeMap::new(),
             message: Vec::with_capacity(RECORD_MAX_BYTES.next_multiple_of(size_of::<u64>())),
             dropped_before: 0,
-            dropped_told: 0,
-            told_at: None,
+            dropped_reported: 0,
+            reported_at: None,
         };
         // Here, so that their memory is taken before anything is served.
         this.take_new_logs();
@@ -86,7 +86,7 @@ impl Writer {
                 Some(true) => return,
                 Some(false) => {}
                 None if self.shared.finish.load(Ordering::Acquire) => return,
-                None => thread::sleep(TELL),
+                None => thread::sleep(REPORT_INTERVAL),
             }
         }
     }
@@ -113,7 +113,7 @@ impl Writer {
             self.logs.values_mut().for_each(Log::reopen);
         }
         any |= self.drain();
-        self.tell(finish);
+        self.report(finish);
         self.logs.retain(|id, _| !left.contains(id));
         if finish {
             return true;
@@ -137,7 +137,7 @@ impl Writer {
                 lines_count: 0,
                 unwritten: 0,
                 last_error: None,
-                told_at: None,
+                reported_at: None,
             };
             self.logs.insert(id, log);
         }
@@ -206,21 +206,22 @@ impl Writer {
         }
     }
 
-    /// Reports on stderr how many records were lost, at most every [`TELL`], and always at the end.
-    fn tell(&mut self, end: bool) {
-        self.logs.values_mut().for_each(|log| log.tell(end));
-        if !is_due(self.told_at, end) {
+    /// Reports on stderr how many records were lost, at most every [`REPORT_INTERVAL`], and always
+    /// at the end.
+    fn report(&mut self, end: bool) {
+        self.logs.values_mut().for_each(|log| log.report(end));
+        if !is_due(self.reported_at, end) {
             return;
         }
         let rings = self.consumers.iter().map(|consumer| consumer.ring().dropped());
         let dropped = self.dropped_before + rings.sum::<u64>();
-        if dropped > self.dropped_told {
-            let lines = dropped - self.dropped_told;
+        if dropped > self.dropped_reported {
+            let lines = dropped - self.dropped_reported;
             stderr::line(format_args!(
                 "pinion: the access log could not keep up; lines dropped: {lines}"
             ));
-            self.dropped_told = dropped;
-            self.told_at = Some(Instant::now());
+            self.dropped_reported = dropped;
+            self.reported_at = Some(Instant::now());
         }
     }
 }
@@ -247,8 +248,8 @@ impl Log {
         }
     }
 
-    fn tell(&mut self, end: bool) {
-        if !is_due(self.told_at, end) {
+    fn report(&mut self, end: bool) {
+        if !is_due(self.reported_at, end) {
             return;
         }
         if let Some(error) = self.last_error.take() {
@@ -257,13 +258,13 @@ impl Log {
             stderr::line(format_args!(
                 "pinion: cannot write the access log {name}: {reason}; lines lost: {lines}"
             ));
-            self.told_at = Some(Instant::now());
+            self.reported_at = Some(Instant::now());
         }
     }
 }
 
-fn is_due(told_at: Option<Instant>, end: bool) -> bool {
-    end || told_at.is_none_or(|told| told.elapsed() >= TELL)
+fn is_due(reported_at: Option<Instant>, end: bool) -> bool {
+    end || reported_at.is_none_or(|at| at.elapsed() >= REPORT_INTERVAL)
 }
 
 fn something_to_do(shared: &LogShared) -> bool {
@@ -282,7 +283,7 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn a_disk_that_takes_nothing_loses_lines_and_nothing_else() {
+    fn a_full_disk_only_loses_lines() {
         assert!(File::open("/dev/full").is_ok(), "the test needs /dev/full");
         let mut output = OpenLog::file(PathBuf::from("/dev/full")).expect("it opens");
         assert!(output.write_lines(b"line\n").is_err());
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_ended_leaves_no_ring_behind() {
+    fn the_ring_of_an_ended_worker_is_removed() {
         let shared = Arc::new(LogShared::default());
         let mut writer = Writer::new(Arc::clone(&shared));
         let ring = Arc::new(Ring::new());

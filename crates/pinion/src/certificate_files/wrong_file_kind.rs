@@ -14,7 +14,7 @@ pub(super) enum Role {
 
 /// Returns the kind of a file that has neither a certificate nor a key in PEM, as a phrase that
 /// follows its name; `None` if the kind cannot be recognized.
-pub(super) fn what_it_is(file: &Path, content: &[u8], role: Role) -> Option<String> {
+pub(super) fn foreign_kind(file: &Path, content: &[u8], role: Role) -> Option<String> {
     let holds = |label: &str| {
         let begin = format!("-----BEGIN {label}-----");
         content.windows(begin.len()).any(|window| window == begin.as_bytes())
@@ -37,7 +37,7 @@ pub(super) fn what_it_is(file: &Path, content: &[u8], role: Role) -> Option<Stri
         let command = format!("openssl pkcs7 -print_certs -in {shown} -out {pem}");
         return Some(format!("is a PKCS #7 file; convert it: {command}"));
     }
-    let (what, command) = match der(content)? {
+    let (kind, command) = match der(content)? {
         Der::Certificate => {
             ("a certificate in the form DER", format!("x509 -inform der -in {shown} -out {pem}"))
         }
@@ -49,7 +49,7 @@ pub(super) fn what_it_is(file: &Path, content: &[u8], role: Role) -> Option<Stri
             ("a PKCS #7 file", format!("pkcs7 -inform der -print_certs -in {shown} -out {pem}"))
         }
     };
-    Some(format!("is {what}, not a PEM file; convert it: openssl {command}"))
+    Some(format!("is {kind}, not a PEM file; convert it: openssl {command}"))
 }
 
 /// Returns the expected content of a file, in words.
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn each_foreign_file_is_named_with_what_to_do() {
+    fn each_wrong_kind_of_file_is_named_with_advice() {
         let pair = pair();
         let (cert, key) = (pair.cert.der().to_vec(), pair.signing_key.serialize_der());
         let pem = |label: &str| format!("-----BEGIN {label}-----\nAA==\n-----END {label}-----\n");
@@ -153,15 +153,15 @@ mod tests {
             (pem("PUBLIC KEY"), Key, "is a public key; give the private key"),
             (pem("PUBLIC KEY"), Certificate, "is a public key; give the certificate"),
         ] {
-            let said = what_it_is(Path::new("d/a.der"), &content, role);
+            let said = foreign_kind(Path::new("d/a.der"), &content, role);
             assert_eq!(said.as_deref(), Some(expected));
         }
     }
 
     #[test]
-    fn what_cannot_be_told_is_not_guessed() {
+    fn unrecognised_files_are_not_guessed() {
         for content in [&b"text"[..], &[0x30], &[0x30, 0x82], &[0x30, 0xff, 1], &[0x30, 2, 5, 0]] {
-            let said = what_it_is(Path::new("a"), content, Role::Certificate);
+            let said = foreign_kind(Path::new("a"), content, Role::Certificate);
             assert_eq!(said, None, "{content:?}");
         }
         assert_eq!(as_pem(Path::new("a.pem")), "a.converted.pem");

@@ -158,7 +158,7 @@ mod tests {
     use std::ffi::OsString;
 
     #[test]
-    fn what_is_wrong_is_said_in_one_line_with_a_way_out() {
+    fn each_argument_error_is_one_line_with_advice() {
         for (line, hint) in [
             ("pinion", "no command given"),
             ("pinion serv public", "unknown command serv; did you mean serve?"),

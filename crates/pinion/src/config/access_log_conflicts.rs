@@ -45,8 +45,8 @@ pub(super) fn find(
             continue;
         }
         if known.len() == LOGS_MAX {
-            let what = "is one access log too many";
-            let message = format!("{}: {} {what}", log.key, log.target);
+            let message_end = "is one access log too many";
+            let message = format!("{}: {} {message_end}", log.key, log.target);
             let advice = format!("at most {LOGS_MAX} can be open, so let sites share one");
             add(log.place, format!("{message}: {advice}"));
             return;

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_counted_as_editors_do() {
+    fn lines_and_columns_are_counted_as_in_editors() {
         let text = "a = 1\nö = \"x\"\r\n";
         for (byte, line, column) in [(0, 1, 1), (4, 1, 5), (5, 1, 6), (6, 2, 1), (8, 2, 2)] {
             assert_eq!(TextPlace::of(text, byte), TextPlace { line, column }, "{byte}");
@@ -157,7 +157,7 @@ mod tests {
     proptest! {
         /// This holds for lines of any length and with any content.
         #[test]
-        fn an_index_finds_the_same_places(
+        fn an_index_finds_the_same_positions(
             text in "([a-c\u{f6}\u{20ac}\u{1f600}]{0,400}\n?){0,6}",
             bytes in prop::collection::vec(0usize..4000, 1..20),
         ) {

@@ -76,7 +76,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn links_are_counted_and_the_first_ones_named() {
+    fn links_are_counted_and_the_first_are_named() {
         let folder = std::env::temp_dir().join(format!("pinion-links-{}", std::process::id()));
         fs::create_dir_all(folder.join("a/b")).expect("made");
         fs::write(folder.join("a/file"), "").expect("written");

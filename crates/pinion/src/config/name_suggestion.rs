@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_finds_its_name_and_nonsense_none() {
+    fn a_typo_gets_a_suggestion_and_nonsense_none() {
         let names = ["workers", "watch", "cache-control", "path", "hosts"];
         for (wrong, name) in [
             ("wokers", Some("workers")),

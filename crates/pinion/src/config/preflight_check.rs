@@ -179,12 +179,12 @@ fn unnamed_canonical_host(
 fn doubtful_paths(loaded: &LoadedFile, path: &Path) -> Vec<String> {
     let (Some(server), Some(serve)) = (&loaded.server, &loaded.serve) else { return Vec::new() };
     let webroot = serve.tls.acme_webroot.as_deref().and_then(path_warnings::of_acme_webroot);
-    let webroot = webroot.map(|what| (server.place_of("acme-webroot"), "acme-webroot", what));
+    let webroot = webroot.map(|problem| (server.place_of("acme-webroot"), "acme-webroot", problem));
     let in_site = |log: &LogTarget| {
         path_warnings::of_log(log, loaded.sites.iter().map(|site| &site.planned.source))
     };
     let log = serve.access_log.as_ref().and_then(in_site);
-    let log = log.map(|what| (server.place_of("access-log"), "access", what));
+    let log = log.map(|problem| (server.place_of("access-log"), "access", problem));
     let logs = loaded.sites.iter().filter_map(|site| {
         let (log, _) = site.planned.settings.access_log.as_ref()?;
         Some((site.section.place_of("site-access-log"), "access-log", in_site(log)?))
@@ -193,8 +193,8 @@ fn doubtful_paths(loaded: &LoadedFile, path: &Path) -> Vec<String> {
     let warned = webroot.into_iter().chain(log).chain(logs).chain(scripts);
     let links = loaded.sites.iter().flat_map(live_folder_symlinks::warnings);
     warned
-        .map(|(place, key, what)| {
-            ConfigFault::at(path, place, format!("{key}: {what}")).to_string()
+        .map(|(place, key, problem)| {
+            ConfigFault::at(path, place, format!("{key}: {problem}")).to_string()
         })
         .chain(links)
         .collect()

@@ -132,17 +132,17 @@ fn faults_of_code(
 
 /// Returns the fault in the code of a site, in its file and line if the reason names them.
 pub(crate) fn of_code(source: &Path, reason: &str) -> ConfigFault {
-    let named = reason.split_once(": ").and_then(|(place, what)| {
+    let named = reason.split_once(": ").and_then(|(place, message)| {
         let (file, line) = place.rsplit_once(':')?;
         let is_within = Path::new(file).starts_with(source);
         let line = line.parse().ok().filter(|_| is_within)?;
-        Some(ConfigFault::at(Path::new(file), TextPlace::of_line(line), what))
+        Some(ConfigFault::at(Path::new(file), TextPlace::of_line(line), message))
     });
     // For a limit of memory the line is not always known.
     let of_file = || {
-        let (file, what) = reason.split_once(": ")?;
+        let (file, message) = reason.split_once(": ")?;
         let file = Path::new(file);
-        (file != source && file.starts_with(source)).then(|| ConfigFault::of(file, what))
+        (file != source && file.starts_with(source)).then(|| ConfigFault::of(file, message))
     };
     named.or_else(of_file).unwrap_or_else(|| ConfigFault::of(source, without_name(source, reason)))
 }

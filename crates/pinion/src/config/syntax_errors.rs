@@ -209,22 +209,22 @@ impl<'t> ConfigLine<'t> {
         }
         if message.starts_with("unexpected key or value") {
             let rest = self.text.get(at - self.start..).unwrap_or_default();
-            let what = match rest.get(..1) {
+            let problem = match rest.get(..1) {
                 Some(mark @ (";" | ",")) => format!("remove the {mark} after the value"),
                 Some("/") => COMMENT.to_owned(),
                 _ => "expected nothing more after the value; each key has a line of its own".into(),
             };
-            return ((at, format!("{key}: {what}")), true);
+            return ((at, format!("{key}: {problem}")), true);
         }
         if message.starts_with("missing opening quote") {
-            let what = format!("a quote is missing before {}", item.trim_matches('"'));
-            return ((at, format!("{key}: {what}")), false);
+            let problem = format!("a quote is missing before {}", item.trim_matches('"'));
+            return ((at, format!("{key}: {problem}")), false);
         }
         if message.starts_with("string values must be quoted") && !item.is_empty() {
             return ((at, format!("{key}: a string needs quotes: {}", quoted(item))), false);
         }
-        let what = plain(message).unwrap_or_else(|| NEITHER.to_owned());
-        ((at, format!("{key}: {what}")), false)
+        let problem = plain(message).unwrap_or_else(|| NEITHER.to_owned());
+        ((at, format!("{key}: {problem}")), false)
     }
 
     /// Explains an error in a line that has no `=` after a name.
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_of_a_list_is_looked_at() {
+    fn each_value_of_a_list_is_checked() {
         says(
             "hosts = [a.test, b.test]\n",
             &[
@@ -464,7 +464,7 @@ mod tests {
 
     /// Each line of another server has one error, and a file of blocks has one for all of it.
     #[test]
-    fn lines_of_other_servers_say_what_to_write_here() {
+    fn lines_in_the_syntax_of_other_servers_get_advice() {
         for text in [
             "server {\n  listen 80;\n  root /x;\n}\n",
             "example.org {\n  root * /x\n}\n",
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_and_keys_say_how_they_are_written() {
+    fn malformed_headers_and_keys_get_advice() {
         for (text, expected) in [
             ("[[site]\n", "1:8: the header of a table is not closed; write [[site]]"),
             ("[server\n", "1:8: the header of a table is not closed; write [server]"),

@@ -242,7 +242,7 @@ fn listeners_twice(listeners: &[TableSection], file: &Path, faults: &mut Vec<Con
     let known: Vec<_> = listeners.iter().filter_map(address_of).collect();
     let is_datagram = |key: &str| key == ListenKind::Quic.key();
     let addresses = known.iter().map(|(key, address, _)| (address, is_datagram(key)));
-    for Overlap { earlier, later, what } in listen_address::overlaps(addresses) {
+    for Overlap { earlier, later, conflict } in listen_address::overlaps(addresses) {
         let pair = known.get(earlier).zip(known.get(later));
         let Some(((key, address, TextPlace { line, .. }), (later_key, later_address, place))) =
             pair
@@ -250,7 +250,7 @@ fn listeners_twice(listeners: &[TableSection], file: &Path, faults: &mut Vec<Con
             continue;
         };
         let message =
-            format!("{later_key} {later_address} and {key} {address} in line {line} {what}");
+            format!("{later_key} {later_address} and {key} {address} in line {line} {conflict}");
         faults.push(ConfigFault::at(file, *place, message));
     }
 }

@@ -150,7 +150,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_key_that_stands_elsewhere_is_sent_there() {
+    fn a_misplaced_key_is_reported_with_its_table() {
         for (text, message) in [
             ("[server]\nwatch = true", "watch belongs in [[site]], not in [server]"),
             ("[log]\naccess-log = \"x\"", "unknown key access-log in [log]; write access"),

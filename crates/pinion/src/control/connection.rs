@@ -197,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn requests_come_as_they_were_sent_however_they_are_cut(
+        fn requests_are_parsed_in_any_pieces(
             sent in vec(request(), 0..8),
             cuts in vec(1_usize..40, 0..40),
         ) {
@@ -217,7 +217,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_no_request_has_one_response_and_is_the_last(
+        fn a_malformed_request_gets_one_response_and_ends_the_connection(
             sent in vec(request(), 0..4),
             line in "[^\n]{0,200}",
         ) {

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_says_what_is_wrong_with_it() {
+    fn malformed_requests_have_a_reason() {
         let good = br#"{"version":1,"command":"reopen-logs","later":[1]}"#;
         assert_eq!(CommandRequest::parse(good), Ok(CommandRequest::new(ServerCommand::ReopenLogs)));
         let why = br#"{"version":1,"command":"why","request":{"url":"/a","later":1}}"#;

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_of_killed_servers_are_removed_and_all_else_stays() {
+    fn sockets_of_killed_servers_are_removed_and_other_files_kept() {
         let (folder, files) = (folder("killed"), SocketFiles::default());
         let [first, live, killed] = [NAME, "pinion-1.sock", "pinion-2.sock"];
         let live = bind_at(&folder.join(live), &files).expect("bound");

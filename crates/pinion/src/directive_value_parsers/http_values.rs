@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_for_browsers_is_a_field_value() {
+    fn the_hsts_value_becomes_a_field_value() {
         let value = |text| hsts(text).map(Option::unwrap_or_default);
         for (text, expected) in [
             ("off", ""),

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_leads_to_its_own_row() {
+    fn every_key_has_its_own_row() {
         for row in all() {
             let Some(key) = row.file else { continue };
             let found = key.table.row(key.name, row.is_switch()).expect("a row");

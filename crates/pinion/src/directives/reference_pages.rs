@@ -100,12 +100,12 @@ fn key(page: &mut String, row: &Directive, key: &str) -> std::fmt::Result {
 }
 
 #[test]
-fn the_reference_of_flags_is_what_the_table_says() {
+fn the_flags_reference_matches_the_table() {
     is_kept("flags.md", &flags());
 }
 
 #[test]
-fn the_reference_of_the_configuration_is_what_the_table_says() {
+fn the_configuration_reference_matches_the_table() {
     is_kept("configuration.md", &configuration());
 }
 
@@ -116,8 +116,8 @@ fn is_kept(name: &str, page: &str) {
         std::fs::write(&path, page).expect("docs/reference/ can be written");
     }
     let kept = std::fs::read_to_string(&path).expect("the page is there");
-    for (kept, told) in kept.lines().zip(page.lines()) {
-        assert_eq!(kept, told, "{name} is stale; the head of this file says what to do");
+    for (kept, generated) in kept.lines().zip(page.lines()) {
+        assert_eq!(kept, generated, "{name} is stale; the head of this file says what to do");
     }
     assert!(kept == page, "{name} is stale: its length");
 }

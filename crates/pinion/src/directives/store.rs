@@ -117,7 +117,7 @@ mod tests {
     use pinion_store::settings::EvictionPolicy;
 
     #[test]
-    fn the_store_knows_each_policy() {
+    fn every_eviction_policy_is_known_to_the_store() {
         assert_eq!(POLICIES, EvictionPolicy::NAMES.map(|(_, name)| name));
     }
 }

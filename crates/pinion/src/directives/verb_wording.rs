@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_exception_is_a_flag_of_its_verb() {
+    fn every_special_wording_is_for_a_flag_of_its_verb() {
         for (at, own) in EXCEPTIONS.iter().enumerate() {
             assert!(of(own.verb).any(|row| row.name == own.name), "{}", own.name);
             let again = EXCEPTIONS[at + 1..].iter();
@@ -224,7 +224,7 @@ mod tests {
     /// A user who reads the help of a command does not need the effects that its flags have
     /// elsewhere.
     #[test]
-    fn no_flag_speaks_of_another_verb() {
+    fn no_flag_text_mentions_another_verb() {
         for verb in verbs::ALL {
             for row in of(verb.verb) {
                 let Wording { brief, long, default, .. } = row.wording(verb.verb);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wording_is_in_our_manner() {
+    fn every_wording_follows_the_documentation_style() {
         for verb in verbs::ALL {
             for row in of(verb.verb) {
                 let Wording { brief, long, .. } = row.wording(verb.verb);

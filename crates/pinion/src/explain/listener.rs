@@ -75,11 +75,11 @@ impl<'s> ChosenListener<'s> {
         lines.extend_from_slice(b"\r\n");
         let (name, hsts) = (settings.server_name.as_deref(), settings.hsts.as_deref());
         lines.extend(fields(name, hsts, self.is_secured));
-        let tells_http3 = match self.listen {
+        let announces_http3 = match self.listen {
             Some(listen) => listen.protocols.http3 || settings.alt_svc != AltSvc::Found,
             None => false,
         };
-        if self.is_secured && tells_http3 {
+        if self.is_secured && announces_http3 {
             let listeners = settings.listeners.iter().flatten();
             let quic = listeners.filter(|listen| listen.kind == ListenKind::Quic);
             let ports = quic.filter_map(|listen| listen.address.port()).collect();

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused_with_advice() {
+    fn malformed_urls_are_refused_with_advice() {
         for (url, reason) in [
             ("about", "about: is not a URL; write http://example.org/about, or a path such as"),
             ("example.org/about", "is not a URL"),

@@ -38,10 +38,10 @@ impl ManualPage {
         self.line(&protected(&marked(text)));
     }
 
-    /// Writes an item: its name `what`, and the text about it.
-    pub(super) fn item(&mut self, what: &str, text: &str) {
+    /// Writes an item: its name `entry`, and the text about it.
+    pub(super) fn item(&mut self, entry: &str, text: &str) {
         self.line(".TP");
-        self.line(&protected(&marked(what)));
+        self.line(&protected(&marked(entry)));
         self.line(&protected(&marked(text)));
     }
 
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_cannot_become_a_request() {
+    fn text_cannot_become_a_roff_request() {
         let mut page = ManualPage::new("a-b", 1, "x \\ y");
         page.paragraph(".so /etc/passwd");
         page.item("`--flag` _N_", "'tis `a-b` and a_b.");

@@ -224,7 +224,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_what_a_switch_writes_makes_a_release_folder() {
+    fn only_a_link_written_by_a_switch_makes_a_release_folder() {
         let own = format!("releases/{}", id('a').file_name());
         let elsewhere = format!("/tmp/releases/{}", id('a').file_name());
         let deeper = format!("releases/x/{}", id('a').file_name());
@@ -249,7 +249,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_holds_something_else_does_not_become_one() {
+    fn a_folder_with_other_content_does_not_become_a_release_folder() {
         let scratch = Scratch::new();
         for name in [".hidden", LOG, "lost+found"] {
             fs::write(scratch.0.join(name), "").expect("written");

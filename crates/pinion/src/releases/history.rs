@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back() {
+    fn rollbacks_and_publishes_determine_the_previous_releases() {
         assert_eq!(stack("", None), "");
         assert_eq!(stack("+a +b +c", Some('c')), "abc");
         // Two rollbacks go back two releases, and the next published release follows the one that
@@ -242,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn the_link_says_what_is_current_when_the_log_does_not() {
+    fn the_link_determines_the_current_release_without_a_log_entry() {
         assert_eq!(stack("+a", Some('b')), "ab");
         assert_eq!(stack("+a +b +c", Some('a')), "a");
         assert_eq!(stack("", Some('a')), "a");
     }
 
     #[test]
-    fn half_a_line_is_passed_over_and_replaced() {
+    fn an_incomplete_line_is_skipped_and_replaced() {
         let scratch = Scratch::new();
         let folder = ReleaseFolder::open_or_make(&scratch.0).expect("a folder");
         let mut history = History::read(&folder).expect("none yet");
@@ -270,19 +270,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_line_is_read_as_it_was_written(second in 0_i64..4_000_000_000, who in "[!-~]{1,64}") {
+        fn a_line_round_trips(second in 0_i64..4_000_000_000, who in "[!-~]{1,64}") {
             let time = timestamp_format::rfc3339(second);
             let line = HistoryLine { time, id: id('c'), act: Act::Switch, who };
             prop_assert_eq!(HistoryLine::parse(&line.to_string()), Some(line));
         }
 
         #[test]
-        fn any_text_is_a_log(text in ".{0,300}") {
+        fn any_text_is_parsed_as_a_log(text in ".{0,300}") {
             prop_assert!(History::parse(&text).stack(Some(&id('a'))).last() == Some(&id('a')));
         }
 
         #[test]
-        fn the_last_of_the_way_is_what_became_current(acts in "([+-][a-e] ){1,30}") {
+        fn the_stack_ends_with_the_current_release(acts in "([+-][a-e] ){1,30}") {
             let history = history(&acts);
             let last = history.last().expect("a line").id.clone();
             let stack = history.stack(Some(&last));

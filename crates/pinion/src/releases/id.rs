@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_is_known_by_the_name_of_its_file() {
+    fn a_release_id_is_parsed_from_its_file_name() {
         let id = Id::from(Digest([0xa5; 32]));
         assert_eq!(Id::of_file(OsStr::new(&id.file_name())), Some(id.clone()));
         assert_eq!((id.short(), id.as_str().len()), ("a5a5a5a5a5a5", 64));

@@ -38,17 +38,17 @@ impl Lock {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(&path).with_context(cannot)?;
-        let mut told = false;
+        let mut is_reported = false;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
                 Err(Errno::WOULDBLOCK) => {}
                 Err(error) => return Err(anyhow!(error).context(cannot()).into()),
             }
-            if !told {
+            if !is_reported {
                 let (shown, who) = (folder.path().display(), note(&path));
                 stderr::line(format_args!("waiting: {shown} is being switched by {who}"));
-                told = true;
+                is_reported = true;
             }
             if cancelled.load(Ordering::Relaxed) {
                 return Err(anyhow!("cancelled; nothing was switched").into());

@@ -58,7 +58,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_file_is_held_as_long_as_it_is_open() {
+    fn a_file_counts_as_used_while_it_is_open() {
         let scratch = Scratch::new();
         let path = scratch.0.join("release");
         assert!(!is_held(&path));

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses() {
+    fn ssh_urls_are_parsed() {
         let expected = |destination: &str, port, folder: &str| {
             (destination.to_owned(), port, folder.to_owned())
         };
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_becomes_an_option_of_ssh() {
+    fn malformed_urls_and_ssh_options_are_refused() {
         for wrong in [
             "ssh://-oProxyCommand=x/d",
             "ssh://-x@host/d",

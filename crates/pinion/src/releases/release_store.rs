@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_stay() {
+    fn the_newest_and_the_previous_release_are_kept() {
         assert_eq!(kept("+a +b +c +d +e +f", 5), "fedcb");
         assert_eq!(kept("+a +b +c", 5), "cba");
         // The current release and the previous one are never removed.

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back() {
+    fn publishes_and_rollbacks_switch_the_current_release() {
         let scratch = Scratch::new();
         let folder = folder(&scratch, "abc");
         let mut turn = folder.turn(&GO_ON).expect("a turn");
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_clears_away_what_a_killed_one_left() {
+    fn the_next_switch_cleans_up_after_a_killed_one() {
         let scratch = Scratch::new();
         let folder = folder(&scratch, "ab");
         folder.turn(&GO_ON).expect("a turn").switch_to(&id('a'), Act::Publish).expect("switched");
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_can_be_called_off() {
+    fn waiting_for_the_lock_can_be_cancelled() {
         let scratch = Scratch::new();
         let folder = folder(&scratch, "");
         let cancelled = AtomicBool::new(false);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn where_to_go_back_to() {
+    fn rollback_targets_are_steps_or_digest_prefixes() {
         assert_eq!(Back::parse("1"), Ok(Back::Steps(1)));
         assert_eq!(Back::parse("999"), Ok(Back::Steps(999)));
         assert_eq!(Back::parse("1234"), Ok(Back::Prefix("1234".to_owned())));

@@ -97,11 +97,11 @@ impl Remote {
     fn response<T: DeserializeOwned>(&self, response: &str) -> Result<T, Failure> {
         let last = response.lines().last().unwrap_or_default();
         let read = serde_json::from_str(last);
-        let what = || {
+        let describe = || {
             let host = &self.destination;
             format!("cannot read the answer from {host}; the pinion there is of another version")
         };
-        Ok(read.with_context(what)?)
+        Ok(read.with_context(describe)?)
     }
 
     fn failure(&self, code: Option<i32>, response: &str, held_back: Option<String>) -> Failure {
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_gives_back_what_was_quoted() {
+    fn quoted_words_round_trip_through_a_shell() {
         let words = ["plain", "", "a b", "it's", "$(x) `y` \"z\" \\ \n ; & | > *", "''", "-n"];
         for word in words {
             let script = format!("printf %s {}", quoted(word));

@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_has_something_for_each_worker() {
+    fn a_budget_has_a_minimum_for_each_worker() {
         let of = |workers| Load { workers, ..ONE_SITE };
         let small = serve("pinion serve --memory-budget 3");
         assert!(Capacity::new(&small, 1024, of(3)).is_ok());
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_holds_as_far_as_it_can() {
+    fn configured_limits_hold_as_far_as_descriptors_allow() {
         let serve = serve("pinion serve --max-connections 5000 --memory-budget 16");
         let capacity = capacity_of(&serve, 1 << 20);
         assert_eq!((capacity.connections, capacity.buffer_bytes), (5000, 16 << 20));
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn little_memory_has_few_workers() {
+    fn the_default_of_workers_follows_cores_and_memory() {
         for (cores, mebibytes, workers) in
             [(1, 10, 1), (8, 255, 1), (8, 256, 2), (8, 1024, 8), (8, 1 << 20, 8), (200, 8192, 64)]
         {
@@ -618,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_are_raised_to_what_is_allowed() {
+    fn the_descriptor_limit_is_raised_to_the_maximum() {
         let raised = raise_descriptors();
         assert_eq!(Some(raised), getrlimit(Resource::Nofile).maximum.or(Some(u64::MAX)));
     }

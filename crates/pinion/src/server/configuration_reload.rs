@@ -152,9 +152,9 @@ impl Renewer {
             let taken = catch_unwind(AssertUnwindSafe(|| self.take_up(&reports)));
             let taken = taken.unwrap_or_else(|_| Err(anyhow!("loading panicked").into()));
             if let Err(failure) = taken {
-                let what = self.config.path.display();
+                let config_path = self.config.path.display();
                 reports.log(&Message::error(format!(
-                    "cannot reload {what}, keeping the previous version"
+                    "cannot reload {config_path}, keeping the previous version"
                 )));
                 report_failure(failure, &reports);
             }
@@ -251,7 +251,7 @@ mod tests {
     use pinion_engine::quic::congestion::CongestionControl;
 
     #[test]
-    fn what_needs_a_start_is_named_by_its_key() {
+    fn settings_that_need_a_restart_are_named_by_their_keys() {
         let low = |texts: &[(&'static str, &str)]| {
             let mut low = Low::new(Verb::Serve);
             texts.iter().for_each(|(name, value)| low.set(name, vec![value.into()]));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_to_another_listener_is_named() {
+    fn changed_listener_settings_are_named() {
         let tls = |port, client_ca: Option<&str>, protocols| Listen {
             address: Address::Any { port },
             kind: ListenKind::Tls,

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_of_code_alone_has_no_files_in_words() {
+    fn a_site_with_only_code_is_described_without_files() {
         for (paths, files, code, expected) in [
             (0, Some(0), 0, "0 files"),
             (3, Some(1), 0, "1 file"),

@@ -331,8 +331,8 @@ impl Commands {
             (Some(renewal @ Renewal::File(_)), _) => renewal.ask(reports.clone()),
             (renewal, keeper) => {
                 if keeper.is_none() && !renewal.as_ref().is_some_and(Renewal::loads_anything) {
-                    let what = "there is no site, no configuration file and no certificate";
-                    reports.log(&Message::info(format!("nothing to reload: {what}")));
+                    let reason = "there is no site, no configuration file and no certificate";
+                    reports.log(&Message::info(format!("nothing to reload: {reason}")));
                 }
                 renewal.iter().for_each(|renewal| renewal.ask(reports.clone()));
                 keeper.iter().for_each(|keeper| keeper.ask(Wish::Reload, reports.clone()));

@@ -137,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn versions_rise() {
+    fn version_numbers_increase() {
         let (first, second) = (next_version(), next_version());
         assert!(first > 0 && second > first);
     }
 
     #[test]
-    fn a_page_ends_with_its_version() {
+    fn a_page_ends_with_the_reload_script_of_its_version() {
         let developer = Developer { version: 0xabc, wants_page: true };
         let end = developer.page_end();
         assert_eq!(end, b"<script src=/.pinion/reload.js?abc></script>\n");

@@ -119,10 +119,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_time_is_told_at_most_an_eighth_too_long(micros in 0_u64..1 << 31) {
-            let told = most_micros(bucket(micros));
-            prop_assert!(told >= micros, "{told}");
-            prop_assert!(told <= micros + micros / STEPS as u64, "{told}");
+        fn a_reported_time_is_at_most_an_eighth_too_long(micros in 0_u64..1 << 31) {
+            let reported = most_micros(bucket(micros));
+            prop_assert!(reported >= micros, "{reported}");
+            prop_assert!(reported <= micros + micros / STEPS as u64, "{reported}");
         }
     }
 
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn measured_requests_stand_for_all() {
+    fn sampled_requests_are_weighted_to_the_total() {
         let mut sampling = Sampling::default();
         let (mut all, mut measured) = (0, 0);
         for requests in [1, 1, 16, 33, 1, 150] {

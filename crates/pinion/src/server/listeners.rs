@@ -72,7 +72,7 @@ pub(crate) fn bind_all(
 fn overlapping(listeners: &[Listen]) -> Option<Failure> {
     let is_udp = |kind| kind == ListenKind::Quic;
     let addresses = listeners.iter().map(|listen| (&listen.address, is_udp(listen.kind)));
-    let Overlap { earlier, later, what } =
+    let Overlap { earlier, later, conflict } =
         listen_address::overlaps(addresses).into_iter().next()?;
     let (earlier, later) = (listeners.get(earlier)?, listeners.get(later)?);
     let named = |listen: &Listen| format!("{} {}", listen.origin(), listen.address);
@@ -80,7 +80,7 @@ fn overlapping(listeners: &[Listen]) -> Option<Failure> {
     Some(Failure::usage(if first == second {
         format!("{second} is given twice; give it once")
     } else {
-        format!("{first} and {second} {what}")
+        format!("{first} and {second} {conflict}")
     }))
 }
 
@@ -375,14 +375,14 @@ mod tests {
     }
 
     #[test]
-    fn a_port_alone_takes_ipv4_too() {
+    fn a_port_alone_also_listens_on_ipv4() {
         let bound = bound("0").expect("bound");
         let port = local_address(&bound[0].socket).expect("an address").port();
         assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
     }
 
     #[test]
-    fn a_name_listens_on_what_it_stands_for() {
+    fn a_host_name_listens_on_its_addresses() {
         let bound = bound("localhost:0").expect("bound");
         assert!(bound.iter().all(|bound| bound.url.starts_with("http://")));
         let urls = quic("localhost:0").expect("bound");
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_this_machine_lacks_is_left_out_of_a_name() {
+    fn addresses_of_a_name_that_this_machine_lacks_are_skipped() {
         let lacked = || io::Error::from(ErrorKind::AddrNotAvailable);
         let one = |address: SocketAddr| match address.port() {
             0 => Ok(address),
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_bound_says_why() {
+    fn bind_errors_have_a_reason() {
         assert!(refusal("192.0.2.1:0").contains("this machine has no such address"));
         assert!(refusal("unix:/no/such/folder/x.sock").contains("does not exist"));
         assert!(refusal("no-such-host.invalid:80").contains("no such host"));
@@ -426,7 +426,7 @@ mod tests {
 
     /// Each kind of error says where the address is written: its flag, or its position in a file.
     #[test]
-    fn what_cannot_be_bound_says_where_to_change_it() {
+    fn bind_errors_name_the_flag_or_the_position() {
         let position = Some("a.toml:5:11".to_owned());
         for text in ["127.0.0.1:80", "unix:/a.sock"] {
             let of_flag = http(text);
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_a_dead_socket_is_taken_over() {
+    fn the_file_of_a_dead_socket_is_replaced() {
         let path = std::env::temp_dir().join(format!("pinion-{}.sock", std::process::id()));
         let text = format!("unix:{}", path.display());
         let first = bind_unix(&path).expect("bound");

@@ -211,7 +211,7 @@ mod tests {
 
     /// As docs/serving.md says.
     #[test]
-    fn a_quarter_of_a_small_container_is_enough() {
+    fn the_documented_container_sizes_suffice() {
         let scripts = [Allowance::default()];
         let log = "--access-log log";
         let secured = "--tls 127.0.0.1:443 --quic 127.0.0.1:443";

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_stays_below_its_bound() {
+    fn pending_records_stay_below_their_memory_limit() {
         with_log("bound", |logger| {
             let mut pending = Pending::default();
             // Each of many clients that do not read has one response: 304 bytes for its record, 48
@@ -326,7 +326,7 @@ mod tests {
     /// The number of sent bytes is the length of the content less the bytes that were left in the
     /// queue, however much of a long response was sent before its end was queued.
     #[test]
-    fn content_that_left_before_the_end_was_queued_counts() {
+    fn content_sent_before_the_end_was_queued_is_counted() {
         const CONTENT: u64 = 200_000;
         const HEAD: u64 = 150;
         let cases = [(0, 0), (100, 0), (HEAD + 80_000, 0), (HEAD + CONTENT - 5, 0)]
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_free_lists_keep_does_not_stand_in_the_way() {
+    fn memory_of_free_lists_is_available_to_others() {
         with_log("kept", |logger| {
             let mut pending = Pending::default();
             // 100 clients with 4 KiB each: all of it is kept for them.

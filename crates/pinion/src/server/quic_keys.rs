@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_later_has_the_same_keys_and_knows_whose_process_has_ended() {
+    fn later_processes_share_the_keys_and_detect_ended_processes() {
         let folder = StateFolder::new("processes");
         let kept = || kept(Some(&folder.0)).expect("keys");
         let first = kept();

@@ -248,8 +248,8 @@ fn connect(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         [b'/', ..] => SocketAddr::from_pathname(name)?,
         _ => {
-            let what = "only paths and abstract sockets (@NAME) are supported";
-            return Err(io::Error::other(what));
+            let advice = "only paths and abstract sockets (@NAME) are supported";
+            return Err(io::Error::other(advice));
         }
     };
     let socket = UnixDatagram::unbound()?;

@@ -16,14 +16,20 @@ pub(crate) struct DamageReport(LogThrottle);
 impl DamageReport {
     /// Writes a line, or counts the response for the next one.
     #[cold]
-    pub(crate) fn tell(&self, now: Now, status: u16, target: &[u8], why: &dyn fmt::Display) {
-        if let Some(untold) = self.0.admit(now.monotonic_ms) {
+    pub(crate) fn report_error(
+        &self,
+        now: Now,
+        status: u16,
+        target: &[u8],
+        why: &dyn fmt::Display,
+    ) {
+        if let Some(suppressed) = self.0.admit(now.monotonic_ms) {
             let (shown, dots) = match target.get(..TARGET_SHOWN_BYTES) {
                 Some(start) if target.len() > start.len() => (start, "..."),
                 _ => (target, ""),
             };
             let target = shown.escape_ascii();
-            match untold {
+            match suppressed {
                 0 => stderr::line(format_args!("pinion: {status} for {target}{dots}: {why}")),
                 count => stderr::line(format_args!(
                     "pinion: {status} for {target}{dots}: {why} (and {count} more errors before)"

@@ -205,8 +205,8 @@ fn start_keeper(tls: Option<Tls>) -> Result<Option<Keeper>, Failure> {
 
 /// Returns the counter of responses, if the figures can be read and there can be any.
 fn tally(settings: &Serve, has_control_socket: bool) -> Option<Arc<Tally>> {
-    let is_told = settings.stats.is_some() || has_control_socket;
-    (is_told && !settings.is_store_only()).then(Arc::default)
+    let is_reported = settings.stats.is_some() || has_control_socket;
+    (is_reported && !settings.is_store_only()).then(Arc::default)
 }
 
 /// Starts the thread of the figures, if it was asked for. `every` is its interval, `tally` its
@@ -273,8 +273,8 @@ fn listeners(
         let tls = tls.and_then(|tls| tls.config(&listen));
         let mut fields = fields_of(settings, tls.is_some());
         // A value from the operator is sent also where this server has no HTTP/3 of its own.
-        let tells = listen.protocols.http3 || settings.tls.alt_svc != AltSvc::Found;
-        if let (Some(value), Some(_), true) = (alt_svc, &tls, tells) {
+        let announces_http3 = listen.protocols.http3 || settings.tls.alt_svc != AltSvc::Found;
+        if let (Some(value), Some(_), true) = (alt_svc, &tls, announces_http3) {
             fields.extend_from_slice(format!("Alt-Svc: {value}\r\n").as_bytes());
         }
         let is_store = listen.kind.is_store();

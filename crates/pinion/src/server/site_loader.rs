@@ -311,8 +311,8 @@ impl Loader {
     fn warn_of_reserved_paths(&self, archive: &Archive<'_>) {
         let mut work = RequestBuffers::new();
         for path in [SCRIPT_PATH, STREAM_PATH] {
-            let is_told = self.is_again.get() || !self.lua.shows_errors;
-            if !is_told && has_file(archive, path.as_bytes(), &mut work) {
+            let needs_no_warning = self.is_again.get() || !self.lua.shows_errors;
+            if !needs_no_warning && has_file(archive, path.as_bytes(), &mut work) {
                 warnings_and_notes::warning(format_args!(
                     "{}: the file {path} is hidden while --dev is given, which uses that path",
                     self.source.path().display()

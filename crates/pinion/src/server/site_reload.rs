@@ -341,8 +341,8 @@ impl ReloadedSite {
         }
         self.control.wake_all();
         if self.is_reported(LoadOutcome::Served(digest, passwords), wish) {
-            let what = self.loader.source().path().display();
-            report_reloaded(&what, content, self.served, code, &wish.reports);
+            let source_path = self.loader.source().path().display();
+            report_reloaded(&source_path, content, self.served, code, &wish.reports);
         }
         (self.served, self.device) = (content, device);
     }
@@ -350,10 +350,10 @@ impl ReloadedSite {
     fn keep_unmounted(&mut self, wish: &Pending) {
         wish.count_failure();
         if self.is_reported(LoadOutcome::Unmounted, wish) {
-            let what = self.loader.source().path().display();
+            let source_path = self.loader.source().path().display();
             let error = format!(
-                "{what} is empty and on another file system than before, so keeping the previous \
-                 version; mount its file system again"
+                "{source_path} is empty and on another file system than before, so keeping the \
+                 previous version; mount its file system again"
             );
             self.published.set_error(self.id, Some(error.clone()));
             wish.reports.log(&Message::error(error));
@@ -369,12 +369,12 @@ impl ReloadedSite {
         }
         self.published.set_error(self.id, failure.messages().first().cloned());
         if self.is_reported(LoadOutcome::Failed(failure.messages()), wish) {
-            let what = self.loader.source().path().display();
+            let source_path = self.loader.source().path().display();
             wish.reports.log(&match meanwhile {
-                Meanwhile::Previous => {
-                    Message::error(format!("cannot reload {what}, keeping the previous version"))
-                }
-                Meanwhile::Nothing => not_served(&what),
+                Meanwhile::Previous => Message::error(format!(
+                    "cannot reload {source_path}, keeping the previous version"
+                )),
+                Meanwhile::Nothing => not_served(&source_path),
             });
             report_failure(self.loader.with_site(failure), &wish.reports);
         }
@@ -382,10 +382,10 @@ impl ReloadedSite {
 }
 
 /// Returns that a site has nothing to serve, because its first load has failed.
-pub(super) fn not_served(what: &dyn fmt::Display) -> Message {
+pub(super) fn not_served(source_path: &dyn fmt::Display) -> Message {
     Message::error(format!(
-        "{what} is not served until the error is corrected; requests of this machine get the \
-         error, others status 503 (--dev)"
+        "{source_path} is not served until the error is corrected; requests of this machine get \
+         the error, others status 503 (--dev)"
     ))
 }
 
@@ -396,16 +396,17 @@ pub(super) fn report_failure(failure: Failure, reports: &Reports) {
 }
 
 fn report_reloaded(
-    what: &dyn fmt::Display,
+    source_path: &dyn fmt::Display,
     now: ContentCount,
     before: ContentCount,
     code: u64,
     reports: &Reports,
 ) {
-    reports.log(&Message::info(format!("reloaded {what}: {}", now.in_words_with_code(code))));
+    reports
+        .log(&Message::info(format!("reloaded {source_path}: {}", now.in_words_with_code(code))));
     if has_shrunk(now.paths, before.paths) {
         reports.log(&Message::warning(format!(
-            "{what} had {} before this reload; if that is not what you wanted, \
+            "{source_path} had {} before this reload; if that is not what you wanted, \
              bring the files back and they are served again",
             before.in_words()
         )));
@@ -433,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_of_the_configuration_says_how_many_sites_failed() {
+    fn a_configuration_reload_reports_the_number_of_failed_sites() {
         let round = ReloadRound::new("reloaded a.toml: 3 sites".to_owned(), Reports::default());
         let rounds = vec![Arc::clone(&round)];
         let wish = Pending { is_reported: true, rounds, ..Pending::default() };

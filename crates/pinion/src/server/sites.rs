@@ -83,7 +83,7 @@ impl UnloadedSite {
     /// An exclusion pattern is not valid.
     pub(crate) fn new(planned: PlannedSite, programs: &ProgramTable) -> Result<Self, Failure> {
         let PlannedSite { source, settings } = planned;
-        tell_trust(&source, &settings);
+        warn_of_risks(&source, &settings);
         let password_files = settings.access.password_files();
         let has_files = !matches!(source, ServedSource::Upstream(_)) || !password_files.is_empty();
         let watched = has_files && (settings.watch || source.is_watched());
@@ -149,7 +149,7 @@ fn report_failed_start(loader: &Loader, failure: Failure) {
 
 /// Reports risks that an operator should not have to discover: a setting of the site that must not
 /// be open to the public.
-fn tell_trust(source: &ServedSource, settings: &SiteSettings) {
+fn warn_of_risks(source: &ServedSource, settings: &SiteSettings) {
     let shown = source.path().display();
     if settings.lua.shows_errors {
         warnings_and_notes::warning(format_args!(

@@ -68,7 +68,7 @@ mod tests {
     use pinion_engine::listener::bind_unix;
 
     #[test]
-    fn own_files_go_and_those_of_others_stay() {
+    fn only_own_socket_files_are_removed() {
         let path = std::env::temp_dir().join(format!("pinion-files-{}.sock", std::process::id()));
         let files = SocketFiles::default();
         let socket = bind_unix(&path).expect("bound");

@@ -43,7 +43,7 @@ pub(crate) struct Kit {
     /// The configuration file, from which they can be read again.
     pub(crate) config: Option<ConfigFile>,
     /// The served content, in words.
-    pub(crate) what: String,
+    pub(crate) description: String,
     /// Blocked; the proof that it happened before any other thread.
     pub(crate) signals: Signals,
     /// The service manager that has started the server, and gets its messages.
@@ -121,7 +121,7 @@ pub(crate) fn prepare(plan: ServerPlan, mut manager: ServiceManager) -> Result<K
     let open = || open(&settings, most_workers, sites, &table, (&files, passed), tickets);
     let opened = startup_interrupt::endable(&signals, &files, open)?;
     let OpenedParts { io, logs, log, tls, listeners, mut quic, control, sites } = opened;
-    let what = in_words(&settings, &sites, config.as_ref());
+    let description = in_words(&settings, &sites, config.as_ref());
     let scripts = sites.iter().filter_map(|site| site.first.program());
     let scripts: Vec<Allowance> = scripts.map(|program| *program.allowance()).collect();
     let rules = sites.iter().filter_map(|site| site.first.access());
@@ -146,7 +146,7 @@ pub(crate) fn prepare(plan: ServerPlan, mut manager: ServiceManager) -> Result<K
     Ok(Kit {
         settings,
         config,
-        what,
+        description,
         signals,
         manager,
         listeners,

@@ -43,7 +43,7 @@ impl Hosts {
 
 /// Prints the served sites, the number of workers, and the limits.
 pub(super) fn print_start(kit: &Kit) {
-    let Kit { what, settings, config, sites, io, workers, capacity, .. } = kit;
+    let Kit { description, settings, config, sites, io, workers, capacity, .. } = kit;
     let has_scripts = capacity.has_scripts();
     if let Some(asked) = capacity.asked {
         warnings_and_notes::warning(format_args!(
@@ -62,7 +62,8 @@ pub(super) fn print_start(kit: &Kit) {
     let bound_bytes = capacity.bound_bytes(*workers, *io);
     let io = io_name(*io);
     stderr::line(format_args!(
-        "pinion {}: {what}, {} on {io}, at most {} connections{} and {} of memory ({} not counted)",
+        "pinion {}: {description}, {} on {io}, at most {} connections{} and {} of memory ({} not \
+         counted)",
         env!("CARGO_PKG_VERSION"),
         counted(*workers as u64, "worker"),
         count(capacity.connections),
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_on_every_address_is_remarked() {
+    fn a_listener_on_every_address_is_noted() {
         for (url, is_remarked) in [
             ("http://[::]:8080/", true),
             ("https://0.0.0.0:443/", true),
@@ -270,7 +271,7 @@ mod tests {
 
     /// A request for another host gets 421.
     #[test]
-    fn a_local_url_has_a_host_that_a_site_answers_for() {
+    fn a_local_url_has_a_host_of_a_site() {
         let (every, loopback) = ("http://[::]:8080/", "http://127.0.0.1:8080/");
         for (url, names, expected) in [
             (every, &["a.test", "b.test"][..], Some("http://a.test:8080/")),

@@ -61,7 +61,7 @@ impl Tls {
             // Loading the sites may take minutes: files that change meanwhile are read again.
             looks.push(look_at(&files));
             let certificate = files.load()?;
-            tell(&files, &certificate, own.is_some(), &Reports::default());
+            report_certificate(&files, &certificate, own.is_some(), &Reports::default());
             loaded.push((files, certificate));
         }
         let first = loaded.first().map(|(_, first)| first).filter(|_| own.is_none());
@@ -167,7 +167,12 @@ fn warn_of_unnamed<'c>(
 }
 
 /// Reports facts about a certificate that is served from now on.
-fn tell(files: &CertificateFiles, certificate: &Certificate, is_own: bool, reports: &Reports) {
+fn report_certificate(
+    files: &CertificateFiles,
+    certificate: &Certificate,
+    is_own: bool,
+    reports: &Reports,
+) {
     for warning in files.warnings(certificate) {
         reports.log(&Message::warning(warning));
     }

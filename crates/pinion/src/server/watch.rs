@@ -126,14 +126,14 @@ impl PreparedWatch {
     ) -> anyhow::Result<Watching> {
         let Self { target, site, password_files, sender, inbox } = self;
         let watching = Watching(sender.clone());
-        let tell = move |event: notify::Result<notify::Event>| {
+        let on_event = move |event: notify::Result<notify::Event>| {
             if let Some(notice) = Notice::of(event) {
                 // The receiver is gone when the program ends.
                 let _ended = sender.send(notice);
             }
         };
         // Links are followed by the scope, which knows the paths of their targets in the site.
-        let watcher = KernelWatcher::start(tell)?;
+        let watcher = KernelWatcher::start(on_event)?;
         let mut running = Running {
             seen: look(target.path()),
             target,
@@ -321,7 +321,7 @@ impl Running {
                 // Paths that were not watched during the build may have changed since: one more
                 // load.
                 let is_more = self.target.take_walked(walked);
-                self.arm_or_tell();
+                self.arm_or_warn();
                 is_more
             }
         }
@@ -344,12 +344,12 @@ impl Running {
         };
         let moved = self.target.has_moved() || self.armed.iter().any(is_another);
         if moved || self.stale {
-            self.arm_or_tell();
+            self.arm_or_warn();
         }
         moved
     }
 
-    fn arm_or_tell(&mut self) {
+    fn arm_or_warn(&mut self) {
         if let Err(error) = self.arm() {
             let path = self.target.path().display();
             warnings_and_notes::warning(format_args!(

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_or_is_hidden_is_refused() {
+    fn paths_outside_the_site_and_hidden_ones_are_refused() {
         for text in [
             "",
             "..",

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_or_a_wish_runs_php() {
+    fn php_runs_if_there_is_an_index_or_a_setting() {
         let folder = std::env::temp_dir().join(format!("pinion-php-wish-{}", std::process::id()));
         fs::create_dir(&folder).expect("made");
         let source = ServedSource::Folder(folder.clone());

@@ -74,15 +74,15 @@ fn find_django(folder: &Path, low: &mut Low) -> Result<(), Failure> {
     let folders = DjangoFolders::ask(low, folder, &module)?;
     let mut live: Vec<OsString> = low.values("live").map(ToOwned::to_owned).collect();
     let mut words = Vec::new();
-    for (what, found) in [("static", folders.static_files), ("media", folders.media)] {
+    for (kind, found) in [("static", folders.static_files), ("media", folders.media)] {
         let Some((url, path)) = found else { continue };
         if !Path::new(&path).is_dir() {
-            let advice = match what {
+            let advice = match kind {
                 "static" => "; make it with `python manage.py collectstatic`",
                 _ => "",
             };
             warnings_and_notes::note(format_args!(
-                "the {what} files of the Django project are not served: there is no folder \
+                "the {kind} files of the Django project are not served: there is no folder \
                  {path}{advice}"
             ));
             continue;

@@ -402,7 +402,7 @@ mod tests {
 
     /// This also holds if no address is configured.
     #[test]
-    fn what_is_said_of_listeners_holds_for_the_one_that_is_not_written() {
+    fn settings_of_listeners_apply_to_the_default_listener() {
         let serve = served("pinion serve --proxy-protocol 10.0.0.0/8");
         assert_eq!(serve.listen.len(), 1);
         assert_eq!(serve.listen[0].proxy_protocol.len(), 1);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dummy_has_what_content_and_time_it_is_given() {
+    fn the_dummy_has_the_configured_size_and_delay() {
         let of = |flags: &str| served(&format!("pinion serve {flags}")).dummy;
         let dummy =
             |bytes, ms: Option<u64>| Some(Dummy { bytes, delay: ms.map(Duration::from_millis) });
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_of_serve_is_taken() {
+    fn every_flag_of_serve_is_parsed() {
         let serve = served(
             "pinion serve site -l 80 --tls [::1]:443 --quic [::1]:443 --redirect-http 81 \
              --quic-congestion bbr --canonical-host a.org \

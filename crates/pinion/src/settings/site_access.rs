@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_contradict_each_other_are_faults_with_their_places() {
+    fn contradictory_keys_are_errors_with_their_positions() {
         for (lines, expected) in [
             ("realm = \"a\"", "p:4:9: realm: has no effect without password-file"),
             ("request-burst = 3", "p:4:17: request-burst: has no effect without request-rate"),

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_alone_listens_at_its_addresses_and_nowhere_else() {
+    fn a_standalone_store_listens_only_at_its_addresses() {
         let of = |line: &str| {
             let serve = settings(line).expect("right");
             assert!(serve.is_store_only() && serve.store.is_there(), "{line}");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_store_alone_is_said() {
+    fn errors_of_a_standalone_store_contain_advice() {
         for (line, hint) in [
             ("pinion store 6379", "other machines can reach this address; give --store-password"),
             ("pinion store a.org", "ADDRESS a.org: "),

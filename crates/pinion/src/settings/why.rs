@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_source_a_running_server_is_asked() {
+    fn without_a_source_why_asks_a_running_server() {
         let asked = why("pinion why /a").expect("a path");
         assert!(matches!(asked.server, ExplainedServer::Running(None)), "{asked:?}");
         assert_eq!(asked.url.to_str(), Some("/a"));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_of_a_folder_is_taken() {
+    fn every_flag_of_a_folder_is_parsed() {
         let rows: Vec<&str> = directives::of(Verb::Why).map(|row| row.name).collect();
         assert!(content_flags().all(|flag| rows.contains(&flag)));
     }

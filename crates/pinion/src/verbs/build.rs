@@ -56,7 +56,7 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
             Ok(())
         }
         Ok(summary) => {
-            report::tell(build, &summary, &code_warnings(build), TerminalStyle::of_stderr());
+            report::print(build, &summary, &code_warnings(build), TerminalStyle::of_stderr());
             Ok(())
         }
         // Editors open a position as it is printed, so that its file has to be a path from here.

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shell_knows_every_verb_and_flag() {
+    fn every_completion_script_has_every_verb_and_flag() {
         for (name, shell) in SHELLS {
             let script = String::from_utf8(script(shell)).expect("text");
             for verb in verbs::ALL {

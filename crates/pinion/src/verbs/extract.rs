@@ -25,7 +25,7 @@ pub(crate) fn run(settings: &Extract) -> Result<(), Failure> {
     if settings.json {
         writeln!(io::stdout().lock(), "{}", document(settings, &extracted))?;
     } else {
-        tell(settings, &extracted, TerminalStyle::of_stderr());
+        print_report(settings, &extracted, TerminalStyle::of_stderr());
     }
     Ok(())
 }
@@ -51,14 +51,14 @@ fn failure(file: &ArchiveFile, settings: &Extract, error: ExtractError) -> Failu
 
 /// Responses that are named to people: a site whose files all have the same fault would fill the
 /// screen.
-const TOLD_MAX: usize = 20;
+const SHOWN_MAX: usize = 20;
 
-fn tell(settings: &Extract, extracted: &Extracted, style: TerminalStyle) {
+fn print_report(settings: &Extract, extracted: &Extracted, style: TerminalStyle) {
     for refusal in &extracted.refused {
         stderr::line(format_args!("{}: left out {refusal}", style.yellow("warning")));
     }
-    let (told, more) = extracted.differences.split_at(extracted.differences.len().min(TOLD_MAX));
-    for difference in told {
+    let (shown, more) = extracted.differences.split_at(extracted.differences.len().min(SHOWN_MAX));
+    for difference in shown {
         stderr::line(format_args!("{}: {difference}", style.yellow("warning")));
     }
     if !more.is_empty() {

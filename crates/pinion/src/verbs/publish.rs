@@ -64,7 +64,7 @@ pub(crate) fn run(publish: &Publish) -> Result<(), Failure> {
         let document = serde_json::to_string(&published).map_err(io::Error::from)?;
         writeln!(io::stdout().lock(), "{document}")?;
     } else {
-        tell(&published, TerminalStyle::of_stderr());
+        print_report(&published, TerminalStyle::of_stderr());
     }
     Ok(())
 }
@@ -165,7 +165,7 @@ fn shown(file: &Path) -> String {
     if file == Path::new(STDIN) { "stdin".to_owned() } else { file.display().to_string() }
 }
 
-fn tell(published: &Published, style: TerminalStyle) {
+fn print_report(published: &Published, style: TerminalStyle) {
     let (id, folder) = (rollback::short(&published.digest), style.bold(&published.folder));
     if published.already_current {
         let mended = if published.mended { "; it was damaged, and is whole again" } else { "" };
@@ -174,7 +174,7 @@ fn tell(published: &Published, style: TerminalStyle) {
     }
     let (size, paths) = (size(published.bytes), counted(published.paths, "path"));
     stderr::line(format_args!("{folder}: {} {id}, {size}, {paths}", style.green("published")));
-    rollback::tell_switch(published.previous.as_deref(), published.taken_up, style);
+    rollback::print_switch(published.previous.as_deref(), published.taken_up, style);
     if !published.removed.is_empty() {
         let removed: Vec<&str> = published.removed.iter().map(|id| rollback::short(id)).collect();
         stderr::line(format_args!("removed {}", removed.join(", ")));

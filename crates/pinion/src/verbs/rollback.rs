@@ -41,7 +41,7 @@ pub(crate) fn run(rollback: &Rollback) -> Result<(), Failure> {
         let document = serde_json::to_string(&done).map_err(io::Error::from)?;
         writeln!(io::stdout().lock(), "{document}")?;
     } else {
-        tell(&done, TerminalStyle::of_stderr());
+        print_report(&done, TerminalStyle::of_stderr());
     }
     Ok(())
 }
@@ -77,14 +77,14 @@ fn there(rollback: &Rollback, remote: &Remote) -> Result<RolledBack, Failure> {
     Ok(RolledBack { folder: rollback.folder.text(), ..response })
 }
 
-fn tell(done: &RolledBack, style: TerminalStyle) {
+fn print_report(done: &RolledBack, style: TerminalStyle) {
     let (id, folder) = (short(&done.digest), style.bold(&done.folder));
     if done.already_current {
         stderr::line(format_args!("{folder}: {id} is current already"));
         return;
     }
     stderr::line(format_args!("{folder}: {} to {id}", style.green("rolled back")));
-    tell_switch(done.previous.as_deref(), done.taken_up, style);
+    print_switch(done.previous.as_deref(), done.taken_up, style);
 }
 
 /// Returns enough of a digest for people.
@@ -93,7 +93,7 @@ pub(super) fn short(digest: &str) -> &str {
 }
 
 /// Reports the release before a switch, and whether a server has loaded the new one.
-pub(super) fn tell_switch(previous: Option<&str>, taken_up: Option<bool>, style: TerminalStyle) {
+pub(super) fn print_switch(previous: Option<&str>, taken_up: Option<bool>, style: TerminalStyle) {
     if let Some(previous) = previous {
         stderr::line(format_args!("before: {}", short(previous)));
     }

@@ -59,9 +59,9 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         .context("cannot start the thread for the end of programs")?;
     let shared = SharedByScripts::new(1, UploadQuota::default(), ScriptMemory::default());
     let shared = shared.with_spawner(programs.access());
-    let (tell, ended) = mpsc::channel();
+    let (ending_sender, ended) = mpsc::channel();
     // A worker that dies is started again; the script is not.
-    let once = Mutex::new(Some((program, site, tell)));
+    let once = Mutex::new(Some((program, site, ending_sender)));
     let make_app = move |worker, poster| {
         let taken = once.lock().unwrap_or_else(PoisonError::into_inner).take();
         let scripts = Scripts::new(&shared, worker, poster);
@@ -116,7 +116,7 @@ type Ending = Result<bool, String>;
 struct NoSites {
     scripts: Scripts,
     /// The channel that gets its end; `None` once it was sent.
-    tell: Option<Sender<Ending>>,
+    ending_sender: Option<Sender<Ending>>,
 }
 
 impl NoSites {
@@ -124,9 +124,11 @@ impl NoSites {
         mut scripts: Scripts,
         taken: Option<(SiteProgram, ScriptSite, Sender<Ending>)>,
     ) -> Self {
-        let Some((program, site, tell)) = taken else { return Self { scripts, tell: None } };
+        let Some((program, site, ending_sender)) = taken else {
+            return Self { scripts, ending_sender: None };
+        };
         let begun = scripts.run_alone(&program, &site, Now::read());
-        let mut this = Self { scripts, tell: Some(tell) };
+        let mut this = Self { scripts, ending_sender: Some(ending_sender) };
         if let Err(problem) = begun {
             this.end(Err(problem.to_string()));
         }
@@ -140,9 +142,9 @@ impl NoSites {
     }
 
     fn end(&mut self, ending: Ending) {
-        if let Some(tell) = self.tell.take() {
+        if let Some(ending_sender) = self.ending_sender.take() {
             // The main thread waits for this.
-            let _heard = tell.send(ending);
+            let _heard = ending_sender.send(ending);
         }
     }
 }
@@ -160,14 +162,14 @@ impl App for NoSites {
     fn pass(&mut self, connections: &mut Connections<'_>) {
         let now = connections.now();
         // After its end was reported, remaining work does not run any more.
-        if self.tell.is_some() {
+        if self.ending_sender.is_some() {
             self.scripts.pass(connections);
             self.look(now);
         }
     }
 
     fn alarm_ms(&self) -> Option<u64> {
-        self.tell.as_ref().and_then(|_| self.scripts.alarm_ms())
+        self.ending_sender.as_ref().and_then(|_| self.scripts.alarm_ms())
     }
 
     fn stopping(&mut self) {
@@ -176,7 +178,7 @@ impl App for NoSites {
     }
 
     fn is_busy(&self) -> bool {
-        self.tell.is_some()
+        self.ending_sender.is_some()
     }
 
     fn posted(&mut self, message: Message, connections: &mut Connections<'_>) {

@@ -211,7 +211,7 @@ fn python(app: &PythonApplication, style: TerminalStyle) -> Vec<String> {
 fn supervised(program: &SupervisedProgram, style: TerminalStyle) -> String {
     let SupervisedProgram { name, state, since, pid, restarts, restart_in_ms, last_end } = program;
     let pid = pid.map_or_else(String::new, |pid| format!(" ({pid})"));
-    let what = match state {
+    let description = match state {
         ProgramState::Running => format!("{} since {since}", style.green("running")),
         ProgramState::Starting => style.yellow("starting"),
         ProgramState::Stopping => style.yellow("stopping"),
@@ -221,7 +221,7 @@ fn supervised(program: &SupervisedProgram, style: TerminalStyle) -> String {
             style.red(format_args!("starts again in {seconds:.1} s"))
         }
     };
-    let mut line = format!("{}{pid} {what}", shown(name));
+    let mut line = format!("{}{pid} {description}", shown(name));
     if *restarts > 0 {
         line.push_str(&format!(", {}", counted(*restarts, "restart")));
     }

@@ -58,11 +58,11 @@ fn write_text(out: &mut impl Write, name: &str, report: &Report, bytes: u64) -> 
         1 => "1 entry".to_owned(),
         entries => format!("{} entries", count(entries)),
     };
-    let what = format!("{entries} in {}", size(bytes));
+    let extent = format!("{entries} in {}", size(bytes));
     if report.is_sound() {
-        writeln!(out, "{name}: {}, {what}", style.green("sound"))?;
+        writeln!(out, "{name}: {}, {extent}", style.green("sound"))?;
         writeln!(out, "digest {}", report.digest)
     } else {
-        writeln!(out, "{name}: {}, {what} could be read", style.red("damaged"))
+        writeln!(out, "{name}: {}, {extent} could be read", style.red("damaged"))
     }
 }

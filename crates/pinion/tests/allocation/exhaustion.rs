@@ -19,7 +19,7 @@ const CLIENTS: usize = 14;
 const MORE_CLIENTS: usize = 6;
 
 #[test]
-fn a_worker_without_memory_goes_on() {
+fn a_worker_without_memory_continues() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     for io in ["epoll", "uring"] {
         let log = log_of(&format!("exhaustion-{io}"));

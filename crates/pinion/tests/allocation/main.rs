@@ -130,7 +130,7 @@ fn log_of(name: &str) -> String {
 static TURN: Mutex<()> = Mutex::new(());
 
 #[test]
-fn no_static_response_takes_memory() {
+fn static_responses_allocate_nothing() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     for io in ["epoll", "uring"] {
         no_response_takes_memory(io, &["--io", io]);

@@ -54,7 +54,7 @@ fn ls_lists_every_path_with_its_forms() {
 }
 
 #[test]
-fn cat_writes_what_was_built() {
+fn cat_writes_stored_bodies() {
     let folder = archive();
     let style = folder.read("site/style.css");
     assert_eq!(run(&folder, "cat site.pinion /style.css").stdout, style);
@@ -67,7 +67,7 @@ fn cat_writes_what_was_built() {
 }
 
 #[test]
-fn inspect_counts() {
+fn inspect_reports_counts_and_sizes() {
     let folder = archive();
     let json = run(&folder, "inspect site.pinion --json").json();
     assert_eq!(
@@ -99,7 +99,7 @@ fn inspect_counts() {
 }
 
 #[test]
-fn verify_names_what_is_damaged() {
+fn verify_names_damaged_parts() {
     let folder = archive();
     let sound = run(&folder, "verify site.pinion");
     assert_eq!(sound.code, 0);
@@ -152,7 +152,7 @@ fn the_digest_names_the_content() {
 }
 
 #[test]
-fn what_is_no_archive_is_exit_1_and_named() {
+fn files_that_are_not_archives_are_named_with_exit_1() {
     let folder = archive();
     folder.write("empty", "");
     folder.write("text", "text");

@@ -113,7 +113,7 @@ fn a_script_that_cannot_be_compiled_ends_the_build() {
 }
 
 #[test]
-fn a_report_without_a_folder_says_what_to_do() {
+fn a_report_in_a_missing_folder_gets_advice() {
     let folder = Folder::with_site();
     let failed = run(&folder, "build site -o site.pinion --report none/r.html");
     let expected = "pinion: cannot write the report none/r.html: No such file or directory; create \
@@ -139,15 +139,16 @@ fn rules_files_that_cannot_be_read_are_a_wrong_command_line() {
                 ]
             )
         );
-        let told = run(&folder, &format!("build site -o site.pinion {flags}{keep_going} --json"));
-        let problems = &told.json()["problems"];
+        let run_json =
+            run(&folder, &format!("build site -o site.pinion {flags}{keep_going} --json"));
+        let problems = &run_json.json()["problems"];
         assert_eq!(problems[1]["path"], "./site", "{problems}");
     }
     assert_eq!(folder.names(), ["site"]);
 }
 
 #[test]
-fn a_report_replaces_a_report_and_nothing_that_somebody_would_miss() {
+fn a_report_replaces_only_reports_and_empty_files() {
     let folder = Folder::with_site();
     let build = |flags: &str| run(&folder, &format!("build site -o site.pinion {flags}"));
     assert_eq!(build("--report report.html").code, 0);
@@ -210,7 +211,7 @@ fn an_older_archive_in_the_folder_is_named() {
 
 /// An empty page instead of it would be wrong without an error.
 #[test]
-fn a_file_that_the_kernel_makes_up_is_named() {
+fn a_virtual_file_of_the_kernel_is_named() {
     let folder = Folder::with_site();
     symlink("/proc/version", folder.join("site/version.txt")).expect("a link");
     let failed = run(&folder, "build site -o site.pinion");
@@ -235,7 +236,7 @@ fn an_older_archive_stays_when_a_build_fails() {
 
 /// A mistyped name of an archive must not overwrite other files: a page, a pipe with readers.
 #[test]
-fn what_is_no_archive_is_not_replaced() {
+fn only_archives_are_replaced() {
     let folder = Folder::with_site();
     let page = folder.read("site/index.html");
     let to_the_page = "build site -o site/index.html";
@@ -253,7 +254,7 @@ fn what_is_no_archive_is_not_replaced() {
 }
 
 #[test]
-fn what_is_wrong_is_one_line() {
+fn each_build_error_is_one_line() {
     let folder = Folder::with_site();
     run(&folder, "build none -o out").refused(1, "none");
     run(&folder, "build site -o no/such/out").refused(1, "no/such/out: no such folder");

@@ -114,7 +114,7 @@ fn a_value_without_meaning_is_a_warning() {
 
 /// An archive is opened, which finds a wrong file; its contents are not read.
 #[test]
-fn the_contents_of_an_archive_are_said_to_be_unverified() {
+fn check_notes_that_archive_contents_are_unverified() {
     let folder = Folder::with_site();
     build_site(&folder);
     let mut bytes = folder.read("site.pinion");
@@ -175,7 +175,7 @@ fn a_site_without_any_file_is_a_warning() {
 }
 
 #[test]
-fn marks_in_a_target_that_mean_nothing_there_are_warnings() {
+fn placeholders_without_effect_in_a_target_are_warnings() {
     let force = |status| {
         format!(
             "_redirects:1:4: the ! is part of the target here; to force the rule, write it after \
@@ -215,8 +215,8 @@ fn a_link_to_a_folder_that_holds_the_site_is_a_warning() {
     }
     let checked = run(&folder, "check site");
     let line = |name: &str| {
-        let what = "not followed: a symbolic link to a folder that contains it";
-        format!("warning: site: {name}: {what}\n")
+        let problem = "not followed: a symbolic link to a folder that contains it";
+        format!("warning: site: {name}: {problem}\n")
     };
     let expected = ["root", "self", "up"].map(line).concat();
     assert_eq!((checked.code, checked.stderr), (0, expected));

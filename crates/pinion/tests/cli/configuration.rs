@@ -24,7 +24,7 @@ fn does_not_start(folder: &Folder, hint: &str) {
 }
 
 #[test]
-fn everything_that_is_wrong_is_a_line_with_its_place() {
+fn every_error_is_a_line_with_its_position() {
     let folder = Folder::with_site();
     folder.write("damaged.pinion", [&b"PINION\0\0"[..], &[0; 5000]].concat());
     folder.write(
@@ -79,7 +79,7 @@ fn everything_that_is_wrong_is_a_line_with_its_place() {
 }
 
 #[test]
-fn what_has_no_effect_is_told_once() {
+fn settings_without_effect_are_reported_once() {
     let folder = Folder::with_site();
     let client_ca = "pinion.toml:7:13: client-ca: has no effect without tls, quic or store-tls";
     let both = "pinion.toml:11:15: [tls] self-signed has no effect with [[certificate]] cert; \
@@ -102,9 +102,9 @@ fn what_has_no_effect_is_told_once() {
                  [[listen]]\naddress = \"127.0.0.1:0\"\nclient-ca = \"ca\"\n{certificate}{own}"
             ),
         );
-        let told = run(&folder, "check").text().to_owned();
-        let lines: Vec<&str> = told.lines().filter(|line| line.contains("no effect")).collect();
-        assert_eq!(lines, expected, "{told}");
+        let output = run(&folder, "check").text().to_owned();
+        let lines: Vec<&str> = output.lines().filter(|line| line.contains("no effect")).collect();
+        assert_eq!(lines, expected, "{output}");
     }
     let quic = "[[listen]]\nquic = \"127.0.0.1:0\"\nproxy-protocol = [\"10.0.0.0/8\"]\n";
     folder.write("pinion.toml", format!("[[site]]\npath = \"site\"\n{quic}"));
@@ -154,7 +154,7 @@ fn a_site_in_single_brackets_is_one_error() {
 }
 
 #[test]
-fn a_start_that_fails_ends_with_a_line_that_says_so() {
+fn a_failed_start_ends_with_a_summary_line() {
     let folder = Folder::with_site();
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\nwokers = 1\nrule = \"a\"\n");
     let wrong = run(&folder, "serve");
@@ -210,7 +210,7 @@ fn an_address_in_use_is_named_where_it_is_written() {
 }
 
 #[test]
-fn a_listener_has_something_to_speak_and_a_port_to_speak_at() {
+fn a_listener_needs_a_protocol_and_a_suitable_address() {
     let folder = Folder::with_site();
     let silent = "protocols: leaves nothing to speak at";
     for (listen, expected) in [
@@ -232,7 +232,7 @@ fn a_listener_has_something_to_speak_and_a_port_to_speak_at() {
 }
 
 #[test]
-fn no_flag_lets_those_in_whom_the_file_keeps_out() {
+fn no_flag_drops_the_client_checks_of_the_file() {
     let folder = Folder::with_site();
     let listen = "[[listen]]\ntls = \"127.0.0.1:0\"\nclient-ca = \"ca\"\n";
     folder.write("pinion.toml", format!("[[site]]\npath = \"site\"\n{listen}"));
@@ -253,7 +253,7 @@ fn no_flag_lets_those_in_whom_the_file_keeps_out() {
 }
 
 #[test]
-fn what_is_no_toml_is_a_line_too() {
+fn malformed_toml_is_one_line() {
     let folder = Folder::with_site();
     folder.write("pinion.toml", "[[site]]\npath = \"site\n");
     let run = run(&folder, "check");
@@ -358,7 +358,7 @@ fn a_file_that_a_build_cannot_read_is_found() {
 
 /// `serve` and `build` accept the same files.
 #[test]
-fn rules_beside_a_folder_are_checked_with_it() {
+fn rules_files_named_by_flags_are_checked_with_the_folder() {
     let folder = Folder::with_site();
     folder.write("our-redirects", "/old /new\n/b c\n");
     folder.write("our-headers", "/*\n  X-A\n");
@@ -390,7 +390,7 @@ fn rules_beside_a_folder_are_checked_with_it() {
 }
 
 #[test]
-fn rules_of_folders_are_checked_with_their_places() {
+fn rules_within_folders_are_checked_with_their_positions() {
     let folder = Folder::with_site();
     folder.write("site/_redirects", "/old /new\n/b c\n/ /other\n");
     folder.write("site/_headers", "/*\n  X-A\n");
@@ -449,7 +449,7 @@ fn redirects_to_a_host_of_the_site_are_found() {
 }
 
 #[test]
-fn rules_beside_a_folder_are_checked_with_their_places() {
+fn rules_files_named_by_keys_are_checked_with_their_positions() {
     let folder = Folder::with_site();
     folder.write("conf/rules", "/old /new\n/b c\n");
     folder.write("conf/fields", "/*\n  X-A\n");
@@ -483,7 +483,7 @@ fn rules_beside_a_folder_are_checked_with_their_places() {
 }
 
 #[test]
-fn the_document_of_a_check_has_all_members_whatever_happens() {
+fn the_json_of_check_always_has_all_members() {
     let folder = Folder::with_site();
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\nnope = 1\n");
     let wrong = run(&folder, "check --json");
@@ -501,7 +501,7 @@ fn the_document_of_a_check_has_all_members_whatever_happens() {
 }
 
 #[test]
-fn flags_stand_above_the_file() {
+fn flags_override_the_file() {
     let folder = Folder::with_site();
     folder.write(
         "conf/pinion.toml",
@@ -551,7 +551,7 @@ fn cache_control_is_a_value_or_switched_off() {
 }
 
 #[test]
-fn pinion_toml_comes_before_public() {
+fn pinion_toml_precedes_the_public_folder() {
     let folder = Folder::with_site();
     folder.write("public/index.html", "public");
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\n");
@@ -561,7 +561,7 @@ fn pinion_toml_comes_before_public() {
 }
 
 #[test]
-fn what_means_nothing_for_an_archive_is_wrong_in_a_file_too() {
+fn keys_without_effect_on_an_archive_are_errors() {
     let folder = Folder::with_site();
     build_site(&folder);
     folder.write("pinion.toml", "[[site]]\npath = \"site.pinion\"\nsecurity-headers = false\n");
@@ -588,7 +588,7 @@ fn an_archive_is_checked_as_it_would_be_served() {
 
 /// A check reports omitted files and the caching of clients, for a folder and for a site of a file.
 #[test]
-fn what_is_left_out_and_what_clients_keep_is_printed() {
+fn check_prints_omitted_and_long_cached_files() {
     let folder = Folder::with_site();
     for name in [".a", ".b", "c~", "d.log", "e.tmp", "f.lock", "x.priv.txt"] {
         folder.write(&format!("site/{name}"), "left out");

@@ -38,7 +38,7 @@ fn lines(run: &Run) -> Vec<&str> {
 }
 
 #[test]
-fn a_list_for_people() {
+fn the_text_lists_changes_and_a_summary() {
     let folder = releases();
     let run = run(&folder, "diff a.pinion b.pinion");
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
@@ -57,7 +57,7 @@ fn a_list_for_people() {
 }
 
 #[test]
-fn a_document_for_programs() {
+fn the_json_has_changes_and_a_summary() {
     let folder = releases();
     let document = run(&folder, "diff a.pinion b.pinion --json").json();
     assert_eq!(
@@ -97,13 +97,13 @@ fn fields_and_codings_are_named() {
     let run = run(&folder, "diff a.pinion b.pinion");
     let style = run.text().split("~ /style.css").nth(1).expect("a line");
     let style = style.split("\n~ ").next().unwrap_or_default();
-    for told in [
+    for line in [
         "codings gzip ",
         " -> br ",
         "    Cache-Control: max-age=0, must-revalidate -> no-cache\n",
         "    X-Content-Type-Options: nosniff -> none\n",
     ] {
-        assert!(style.contains(told), "{style}");
+        assert!(style.contains(line), "{style}");
     }
     assert!(!style.contains("content"), "{style}");
     let built_in = "~ built-in pages\n    X-Content-Type-Options: nosniff -> none\n";
@@ -111,7 +111,7 @@ fn fields_and_codings_are_named() {
 }
 
 #[test]
-fn the_exit_status_is_asked_for() {
+fn the_exit_code_flag_reports_differences() {
     let folder = releases();
     assert_eq!(run(&folder, "diff a.pinion b.pinion --exit-code").code, 1);
     assert_eq!(run(&folder, "diff a.pinion b.pinion --exit-code --json").code, 1);
@@ -122,7 +122,7 @@ fn the_exit_status_is_asked_for() {
 }
 
 #[test]
-fn what_is_damaged_is_named_with_its_file() {
+fn damage_is_reported_with_its_file() {
     let folder = releases();
     let figures = run(&folder, "inspect b.pinion --json").json();
     let mut sections = figures["sections"].as_array().expect("a list").iter();
@@ -153,7 +153,7 @@ fn statuses_and_rules() -> Folder {
 }
 
 #[test]
-fn statuses_and_rules_are_shown_to_people() {
+fn statuses_and_rules_are_in_the_text() {
     let folder = statuses_and_rules();
     let diff = run(&folder, "diff a.pinion b.pinion");
     assert_eq!((diff.code, diff.stderr.as_str()), (0, ""));
@@ -197,11 +197,11 @@ fn statuses_and_rules_are_in_the_document() {
     assert!(page["fields"].as_array().expect("a list").contains(&cached), "{page}");
 
     let rules = &document["rules"];
-    for (what, target) in [("added", "/posts/:splat"), ("removed", "/news/:splat")] {
-        let rules = rules[what].as_array().expect("a list");
-        assert_eq!(rules.len(), 1, "{what}: {rules:?}");
-        let told = (&rules[0]["path"], &rules[0]["target"], &rules[0]["status"]);
-        assert_eq!(told, (&"/blog/*".into(), &target.into(), &301.into()), "{what}");
+    for (list, target) in [("added", "/posts/:splat"), ("removed", "/news/:splat")] {
+        let rules = rules[list].as_array().expect("a list");
+        assert_eq!(rules.len(), 1, "{list}: {rules:?}");
+        let rule = (&rules[0]["path"], &rules[0]["target"], &rules[0]["status"]);
+        assert_eq!(rule, (&"/blog/*".into(), &target.into(), &301.into()), "{list}");
     }
     // Both archives have only one common rule, which cannot be out of order.
     assert_eq!(rules["reordered"], false);

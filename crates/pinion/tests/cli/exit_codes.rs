@@ -34,7 +34,7 @@ fn a_wrong_command_line_is_exit_2_and_one_line() {
 }
 
 #[test]
-fn what_serve_cannot_serve_is_exit_2_with_a_way_out() {
+fn unservable_arguments_are_exit_2_with_advice() {
     let folder = Folder::new();
     folder.write("notes.txt", "notes");
     for (arguments, hint) in [
@@ -51,10 +51,10 @@ fn what_serve_cannot_serve_is_exit_2_with_a_way_out() {
     }
     // The first address is not bound any more.
     folder.write("public/index.html", "x");
-    let told = "--listen fd:web: there is no socket from a service manager (LISTEN_PID and \
+    let message = "--listen fd:web: there is no socket from a service manager (LISTEN_PID and \
                 LISTEN_FDS are not set); start the server by a socket unit or give an address to \
                 bind, like 8080";
-    run(&folder, "serve public --listen unix:a.sock --listen fd:web").refused(2, told);
+    run(&folder, "serve public --listen unix:a.sock --listen fd:web").refused(2, message);
     assert!(!folder.join("a.sock").exists());
     // No certificate is created for listeners of which one cannot listen.
     let same = "serve public --listen 127.0.0.1:1 --tls 127.0.0.1:1 --state state";
@@ -79,7 +79,7 @@ fn an_empty_path_is_named() {
 }
 
 #[test]
-fn flags_of_a_build_mean_nothing_for_an_archive() {
+fn build_flags_are_refused_for_an_archive() {
     let folder = Folder::with_site();
     build_site(&folder);
     run(&folder, "serve site.pinion --codings br").refused(2, "give it to `pinion build`");
@@ -157,7 +157,7 @@ fn output_that_is_no_terminal_has_no_colours() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_failure() {
+fn a_closed_output_pipe_is_not_a_failure() {
     let folder = Folder::with_site();
     build_site(&folder);
     for arguments in ["ls site.pinion", "inspect site.pinion", "cat site.pinion /", "--help"] {

@@ -28,7 +28,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>, u64)> {
 }
 
 #[test]
-fn what_was_built_comes_back() {
+fn extract_restores_the_site() {
     let folder = Folder::with_site();
     folder.write("site/a b/\u{fc}.txt", "umlaut");
     folder.write("site/empty.css", "");
@@ -63,7 +63,7 @@ fn what_was_built_comes_back() {
 }
 
 #[test]
-fn rules_files_are_kept_and_are_no_pages() {
+fn rules_files_are_extracted_and_not_served() {
     let folder = Folder::with_site();
     let text = "# all\n/*\n  X-A: 1\n";
     folder.write("site/_headers", text);
@@ -80,7 +80,7 @@ fn rules_files_are_kept_and_are_no_pages() {
 }
 
 #[test]
-fn a_folder_with_something_in_it_is_kept() {
+fn a_folder_with_content_is_not_replaced_without_force() {
     let folder = Folder::with_site();
     build_site(&folder);
     folder.write("out/mine.txt", "mine");
@@ -102,7 +102,7 @@ fn a_folder_with_something_in_it_is_kept() {
 
 /// The target folder may contain malicious links.
 #[test]
-fn no_link_is_followed() {
+fn no_symbolic_link_is_followed() {
     let folder = Folder::with_site();
     build_site(&folder);
     fs::create_dir_all(folder.join("outside")).expect("a folder");

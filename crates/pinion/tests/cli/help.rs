@@ -24,13 +24,13 @@ fn about(help: &str, flag: &str) -> String {
 }
 
 #[test]
-fn the_commands_that_a_site_needs_come_first() {
+fn the_commands_that_a_site_needs_are_listed_first() {
     let folder = Folder::new();
     assert_eq!(verbs(&folder)[..4], ["serve", "build", "check", "run"]);
 }
 
 #[test]
-fn flags_stand_in_groups_whose_order_is_that_of_the_reference() {
+fn flag_groups_have_the_order_of_the_reference() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/flags.md");
     let reference = std::fs::read_to_string(path).expect("the reference");
     let folder = Folder::new();
@@ -74,7 +74,7 @@ fn flags_stand_in_groups_whose_order_is_that_of_the_reference() {
 /// For a flag without a default value, the help states this in words, and neither omits it nor
 /// shows a number.
 #[test]
-fn a_default_that_is_nothing_is_said_in_words() {
+fn flags_without_a_default_value_describe_it_in_words() {
     let folder = Folder::new();
     let serve = help(&folder, "serve");
     for (flag, default) in [
@@ -98,7 +98,7 @@ fn a_default_that_is_nothing_is_said_in_words() {
 }
 
 #[test]
-fn flags_that_may_be_repeated_say_so() {
+fn repeatable_flags_are_marked() {
     let folder = Folder::new();
     let (serve, build) = (help(&folder, "serve"), help(&folder, "build"));
     for (help, flag, may) in [
@@ -121,7 +121,7 @@ fn flags_that_may_be_repeated_say_so() {
 /// The help names the effect of a limit of scripts on a client; crates/lua and
 /// tests/tests/black_box/lua_limits.rs test that effect.
 #[test]
-fn limits_of_scripts_say_what_clients_get() {
+fn limits_of_scripts_name_the_response_status() {
     let folder = Folder::new();
     let serve = help(&folder, "serve");
     for (flag, status) in [("--lua-cpu", "500"), ("--lua-memory", "500"), ("--lua-time", "503")] {
@@ -131,7 +131,7 @@ fn limits_of_scripts_say_what_clients_get() {
 }
 
 #[test]
-fn folders_are_called_so() {
+fn folder_operands_are_named_dir() {
     let folder = Folder::new();
     let (serve, extract) = (help(&folder, "serve"), help(&folder, "extract"));
     for (help, flag) in
@@ -144,7 +144,7 @@ fn folders_are_called_so() {
 
 /// An error about a missing path names the path and the expected kind of file.
 #[test]
-fn a_path_that_leads_nowhere_is_named_with_what_to_give() {
+fn missing_paths_are_named_with_the_expected_kind() {
     let folder = Folder::with_site();
     build_site(&folder);
     for (line, code, expected) in [
@@ -164,7 +164,7 @@ fn a_path_that_leads_nowhere_is_named_with_what_to_give() {
 }
 
 #[test]
-fn a_number_with_a_unit_says_how_it_is_written() {
+fn numbers_with_a_unit_get_advice() {
     let folder = Folder::with_site();
     for (line, expected) in [
         (

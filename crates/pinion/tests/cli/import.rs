@@ -12,7 +12,7 @@ fn archive(name: &str) -> String {
 }
 
 #[test]
-fn an_archive_is_taken_over() {
+fn an_archive_is_imported() {
     let folder = Folder::new();
     let file = archive("site-gzip.cdb");
     let run = |arguments: &str| run(&folder, arguments);
@@ -45,7 +45,7 @@ fn an_archive_is_taken_over() {
 }
 
 #[test]
-fn what_is_no_archive_of_kawipiko_is_named() {
+fn files_that_are_not_kawipiko_archives_are_named() {
     let folder = Folder::with_site();
     build_site(&folder);
     let run = |file: &str| run(&folder, &format!("import {file} -o out.pinion"));
@@ -61,7 +61,7 @@ fn what_is_no_archive_of_kawipiko_is_named() {
 }
 
 #[test]
-fn a_configuration_is_taken_over_and_nothing_is_replaced() {
+fn a_configuration_is_imported_and_nothing_is_replaced() {
     let folder = Folder::with_site();
     let run = |arguments: &str| run(&folder, arguments);
     let path = folder.join("site");

@@ -69,7 +69,7 @@ fn a_wrong_command_line_is_a_document() {
 
 /// One bit is flipped anywhere in an archive: the damage is detected early, late or not at all.
 #[test]
-fn damage_anywhere_leaves_one_document() {
+fn damage_anywhere_results_in_one_json_document() {
     let folder = Folder::with_site();
     build_site(&folder);
     let whole = folder.read("site.pinion");

@@ -194,7 +194,7 @@ fn is_refused(folder: &Folder, verb: &str, operands: &str, words: &[&str], about
 }
 
 #[test]
-fn every_flag_refuses_what_it_does_not_take_and_is_named() {
+fn every_flag_refuses_wrong_values_and_is_named() {
     let folder = Folder::with_site();
     build_site(&folder);
     let mut seen = BTreeSet::new();
@@ -243,7 +243,7 @@ fn wrong_values(flag: &str) -> &'static [&'static str] {
 }
 
 #[test]
-fn flags_of_a_build_reach_a_served_folder() {
+fn build_flags_apply_to_a_served_folder() {
     let folder = Folder::with_site();
     symlink("nowhere", folder.join("site/dangling")).expect("a link");
     let failed = run(&folder, "serve site --listen 127.0.0.1:0");

@@ -20,15 +20,15 @@ fn a_folder_and_an_archive_are_served_alike() {
     let folder = Folder::with_site();
     build_site(&folder);
     let page = folder.read("site/index.html");
-    for what in ["site", "site.pinion"] {
-        let server = Server::start(&folder, what);
+    for source in ["site", "site.pinion"] {
+        let server = Server::start(&folder, source);
         let response = server.get("/");
-        assert_eq!((response.status, &response.body), (200, &page), "{what}");
+        assert_eq!((response.status, &response.body), (200, &page), "{source}");
         assert!(response.field("ETag").is_some() && response.field("Date").is_some());
         assert_eq!(response.field("Server"), None);
         assert_eq!(server.get("/none").status, 404);
         assert_eq!(server.get("/none").body, folder.read("site/404.html"));
-        assert_eq!(server.stop().0, Some(0), "{what}");
+        assert_eq!(server.stop().0, Some(0), "{source}");
     }
 }
 
@@ -40,7 +40,7 @@ fn public_is_served_when_nothing_is_named() {
 }
 
 #[test]
-fn a_path_alone_is_served_whatever_it_is() {
+fn a_path_alone_serves_a_folder_an_archive_or_a_script() {
     let folder = Folder::with_site();
     build_site(&folder);
     folder.write("site.lua", "pinion.get('/', function() return 'of a script' end)");
@@ -55,19 +55,19 @@ fn a_path_alone_is_served_whatever_it_is() {
 }
 
 #[test]
-fn every_way_to_hold_the_archive_answers_alike() {
+fn every_memory_mode_gives_the_same_responses() {
     let folder = Folder::with_site();
     build_site(&folder);
-    for what in ["site", "site.pinion"] {
+    for source in ["site", "site.pinion"] {
         for memory in ["map", "preload", "copy"] {
-            let server = Server::start(&folder, &format!("{what} --memory {memory}"));
+            let server = Server::start(&folder, &format!("{source} --memory {memory}"));
             assert_eq!(server.get("/style.css").body, folder.read("site/style.css"), "{memory}");
         }
     }
 }
 
 #[test]
-fn a_copy_outlives_its_file() {
+fn an_archive_copied_to_memory_survives_truncation() {
     let folder = Folder::with_site();
     build_site(&folder);
     let server = Server::start(&folder, "site.pinion --memory copy");
@@ -77,7 +77,7 @@ fn a_copy_outlives_its_file() {
 }
 
 #[test]
-fn a_truncated_file_costs_answers_and_never_the_server() {
+fn a_truncated_archive_fails_requests_but_not_the_server() {
     let folder = Folder::with_site();
     folder.write("site/large.bin", vec![7; 1 << 20]);
     build_site(&folder);
@@ -96,7 +96,7 @@ fn a_truncated_file_costs_answers_and_never_the_server() {
 }
 
 #[test]
-fn every_listener_is_told_and_answers() {
+fn every_listener_is_printed_and_responds() {
     let folder = Folder::with_site();
     let listen = "site --listen 127.0.0.1:0 --listen [::1]:0 --listen unix:p.sock";
     let server = Server::start_with(&folder, listen, 3);
@@ -139,7 +139,7 @@ fn an_address_in_use_is_exit_1() {
 }
 
 #[test]
-fn the_start_line_says_what_the_server_can_use() {
+fn the_start_line_has_workers_connections_and_memory() {
     let folder = Folder::with_site();
     let server = Server::start(&folder, "site --max-connections 100 --memory-budget 20 --io epoll");
     let line = server.start.last().expect("a line");
@@ -151,7 +151,7 @@ fn the_start_line_says_what_the_server_can_use() {
 }
 
 #[test]
-fn the_dummy_answers_13_bytes_to_everything() {
+fn the_dummy_responds_with_13_bytes_to_every_request() {
     let folder = Folder::new();
     let server = Server::start(&folder, "--dummy --server-name pinion");
     for path in ["/", "/anything?x"] {
@@ -163,7 +163,7 @@ fn the_dummy_answers_13_bytes_to_everything() {
 }
 
 #[test]
-fn the_empty_dummy_answers_without_content() {
+fn the_empty_dummy_responds_without_content() {
     let folder = Folder::new();
     for flags in ["--dummy-empty", "--dummy --dummy-empty --dummy-delay 5ms"] {
         let response = Server::start(&folder, flags).get("/anything");
@@ -173,12 +173,12 @@ fn the_empty_dummy_answers_without_content() {
 }
 
 #[test]
-fn sighup_takes_up_another_archive_and_a_changed_folder() {
+fn sighup_reloads_a_replaced_archive_and_a_changed_folder() {
     let folder = Folder::with_site();
     build_site(&folder);
-    for what in ["site", "site.pinion"] {
-        let server = Server::start(&folder, what);
-        let title = format!("second state of {what}");
+    for source in ["site", "site.pinion"] {
+        let server = Server::start(&folder, source);
+        let title = format!("second state of {source}");
         publish(&folder, &title);
         assert!(!server.get("/").body.ends_with(format!("{title}</title>").as_bytes()));
         server.signal(Signal::HUP);
@@ -189,7 +189,7 @@ fn sighup_takes_up_another_archive_and_a_changed_folder() {
 }
 
 #[test]
-fn a_reload_that_fails_leaves_what_was_there() {
+fn a_failed_reload_keeps_the_previous_version() {
     let folder = Folder::with_site();
     build_site(&folder);
     let server = Server::start(&folder, "site.pinion");
@@ -277,7 +277,7 @@ fn the_access_log_on_stdout_is_complete_when_the_server_ends() {
 }
 
 #[test]
-fn a_stopping_server_finishes_what_is_running() {
+fn a_stopping_server_completes_running_requests() {
     let folder = Folder::with_site();
     let server = Server::start(&folder, "site");
     let mut idle = TcpStream::connect(server.address()).expect("it listens");
@@ -294,7 +294,7 @@ fn a_stopping_server_finishes_what_is_running() {
 }
 
 #[test]
-fn grace_ends_and_a_second_signal_ends_it_sooner() {
+fn the_grace_period_or_a_second_signal_ends_the_server() {
     let folder = Folder::with_site();
     for (grace, signals) in [("0", 1), ("600", 2)] {
         let server = Server::start(&folder, &format!("site --grace {grace}"));

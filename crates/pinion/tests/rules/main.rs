@@ -310,7 +310,7 @@ fn request() -> impl Strategy<Value = Request> {
 
 proptest! {
     #[test]
-    fn a_folder_with_rules_answers_as_the_interpreter(
+    fn a_folder_with_rules_responds_like_the_interpreter(
         mut case in case(),
         requests in proptest::collection::vec(request(), 1..60),
     ) {
@@ -351,7 +351,7 @@ fn file_of(path: &str) -> String {
 
 /// The paths of the files of a test are those of the table.
 #[test]
-fn the_files_answer_what_the_table_says() {
+fn the_paths_of_the_files_match_the_table() {
     let mut case = Case {
         files: (0..FILES.len()).collect(),
         fallbacks: BTreeSet::new(),

@@ -212,7 +212,7 @@ fn no_response_has_the_coding_that_a_rule_gives_to_files() {
 
 /// No client takes a head without end: the fields stay those of `/*` then, and nothing fails.
 #[test]
-fn fields_that_no_head_has_room_for_are_left_out() {
+fn fields_too_large_for_a_head_are_omitted() {
     let folder = folder();
     let value = ":splat".repeat(1300);
     folder.write("/_headers", &format!("/*\n  X-B: 1\n/e/*\n  X-A: {value}\n"));

@@ -96,7 +96,7 @@ fn answered(file: &str) -> Option<(String, String)> {
 }
 
 #[test]
-fn pages_answer_what_the_document_says() {
+fn file_names_map_to_the_documented_requests() {
     for (file, responses) in [
         ("/about.dyn.html", Some("GET /about")),
         ("/a/index.dyn.html", Some("GET /a/")),

@@ -47,7 +47,7 @@ fn is_curl(command: &str) -> bool {
 }
 
 #[test]
-fn text_right_behind_commands_is_what_a_server_answers_them() {
+fn text_after_commands_is_checked_as_their_response() {
     let sh = |commands: &str| format!("\n```sh\n{commands}\n```\n");
     let text = |text: &str| format!("\n```text\n{text}\n```\n");
     let document = [

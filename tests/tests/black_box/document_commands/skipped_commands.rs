@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// Commands for which there is one reason.
 struct NotRun {
     /// The name of the commands, for the error if no document has them any more.
-    what: &'static str,
+    subject: &'static str,
     /// Returns whether a command is one of them, by its words.
     is: fn(&[&str]) -> bool,
     why: &'static str,
@@ -24,13 +24,13 @@ const TOO_LARGE: &str = "its packages are large; static_site_generators.rs runs 
 
 const TABLE: &[NotRun] = &[
     NotRun {
-        what: "a folder on another machine",
+        subject: "a folder on another machine",
         is: |words| words[0] == "pinion" && words.iter().any(|word| word.starts_with("ssh://")),
         why: "another machine is not at hand; ssh_releases.rs has one",
         look_up: |reader, words| has_flags(&reader.document, words[1], &words[2..]),
     },
     NotRun {
-        what: "a Python application that is served by its path",
+        subject: "a Python application that is served by its path",
         is: |words| {
             let is_application = |word: &&str| word.ends_with(".py") || *word == "shop";
             words.starts_with(&["pinion", "serve"]) && words[2..].iter().any(is_application)
@@ -39,7 +39,7 @@ const TABLE: &[NotRun] = &[
         look_up: |reader, words| has_flags(&reader.document, words[1], &words[3..]),
     },
     NotRun {
-        what: "a server with a store at its usual address",
+        subject: "a server with a store at its usual address",
         is: |words| {
             let is_beside_site =
                 words.starts_with(&["pinion", "serve"]) && words.get(3) == Some(&"--store");
@@ -49,7 +49,7 @@ const TABLE: &[NotRun] = &[
         look_up: |reader, words| has_flags(&reader.document, words[1], &words[2..]),
     },
     NotRun {
-        what: "a client of a store",
+        subject: "a client of a store",
         is: |words| words[0] == "redis-cli",
         why: "no store is at that address; store_clients.rs has one",
         look_up: |_, words| {
@@ -58,67 +58,67 @@ const TABLE: &[NotRun] = &[
         },
     },
     NotRun {
-        what: "the file of a password for the store",
+        subject: "the file of a password for the store",
         is: |words| words.last().is_some_and(|word| *word == "/etc/pinion/store-password"),
         why: "the folder belongs to root; store_clients.rs writes such a file",
         look_up: |_, words| assert!(["openssl", "chmod"].contains(&words[0])),
     },
     NotRun {
-        what: "the control socket of NGINX Unit",
+        subject: "the control socket of NGINX Unit",
         is: |words| words.starts_with(&["curl", "--unix-socket", "/var/run/control.unit.sock"]),
         why: "there is no Unit; a configuration of it is there",
         look_up: |_, words| assert!(words.contains(&"http://localhost/config")),
     },
     NotRun {
-        what: "a command of Django",
+        subject: "a command of Django",
         is: |words| words.starts_with(&["python3", "manage.py"]),
         why: "there is no Django project; python_applications.rs runs one",
         look_up: |_, words| assert_eq!(words[2], "collectstatic"),
     },
     NotRun {
-        what: "a chore of the project",
+        subject: "a chore of the project",
         is: |words| words.starts_with(&["cargo", "xtask"]),
         why: "it runs this very test, or takes as long",
         look_up: |reader, words| is_chore(&reader.document, &words[2..]),
     },
     NotRun {
-        what: "a build of the project",
+        subject: "a build of the project",
         is: |words| words[0] == "cargo" && ["build", "test"].contains(&words[1]),
         why: "the program under test was built in the same way, and a profile takes minutes",
         look_up: |reader, words| is_build(&reader.document, &words[2..]),
     },
     NotRun {
-        what: "an installation from the sources",
+        subject: "an installation from the sources",
         is: |words| words.starts_with(&["cargo", "install"]),
         why: "it builds the program once more, and changes the home folder",
         look_up: |reader, words| is_install(&reader.document, &words[2..]),
     },
     NotRun {
-        what: "a measurement",
+        subject: "a measurement",
         is: |words| measures(words[0]),
         why: "it takes minutes, and not every machine allows it",
         look_up: |reader, words| are_built(&reader.document, &words[1..]),
     },
     NotRun {
-        what: "a program that was built to be measured",
+        subject: "a program that was built to be measured",
         is: |words| words[0].starts_with(PROFILED),
         why: "building it takes minutes",
         look_up: |reader, words| are_built(&reader.document, words),
     },
     NotRun {
-        what: "a package of the project",
+        subject: "a package of the project",
         is: |words| words[0] == "tar",
         why: "making it takes minutes; packages.rs unpacks it under --long",
         look_up: |reader, words| is_package_of_ours(&reader.document, &words[1..]),
     },
     NotRun {
-        what: "a file for /etc",
+        subject: "a file for /etc",
         is: |words| words[0] == "cp" && words.last().is_some_and(|to| to.starts_with("/etc/")),
         why: "it changes the machine",
         look_up: |reader, words| is_packaged(&reader.document, words[1]),
     },
     NotRun {
-        what: "certbot",
+        subject: "certbot",
         is: |words| words[0] == "certbot",
         why: "it needs an authority for certificates; certbot.rs has one under --long",
         look_up: |reader, words| {
@@ -130,19 +130,19 @@ const TABLE: &[NotRun] = &[
         },
     },
     NotRun {
-        what: "a group that may read the keys of certbot, and the user of a unit",
+        subject: "a group that may read the keys of certbot, and the user of a unit",
         is: |words| ["groupadd", "useradd", "chgrp", "chmod"].contains(&words[0]),
         why: "it changes users and files of the machine; certbot.rs runs chgrp and chmod",
         look_up: |_, _| {},
     },
     NotRun {
-        what: "packages and a database for an application",
+        subject: "packages and a database for an application",
         is: |words| ["apt", "mariadb", "chown"].contains(&words[0]),
         why: "it changes the machine",
         look_up: |_, _| {},
     },
     NotRun {
-        what: "a service of systemd",
+        subject: "a service of systemd",
         is: |words| words[0] == "systemctl",
         why: "no systemd runs services here; systemd_and_container_files.rs runs its command",
         look_up: |reader, words| match words[1..] {
@@ -152,43 +152,43 @@ const TABLE: &[NotRun] = &[
         },
     },
     NotRun {
-        what: "Docker Compose",
+        subject: "Docker Compose",
         is: |words| words.starts_with(&["docker", "compose"]),
         why: "it needs the service of Docker; the YAML is held against the schema",
         look_up: |reader, words| is_for_a_service(&reader.document, &words[2..]),
     },
     NotRun {
-        what: "an image that is built",
+        subject: "an image that is built",
         is: |words| words.starts_with(&["podman", "build"]),
         why: "the image comes from a registry; systemd_and_container_files.rs does the same",
         look_up: |reader, words| builds_an_image(&reader.document, &words[2..]),
     },
     NotRun {
-        what: "an image that is run",
+        subject: "an image that is run",
         is: |words| words.starts_with(&["podman", "run"]),
         why: "it needs the image; systemd_and_container_files.rs serves its content as its user",
         look_up: |reader, words| runs_an_image(&reader.document, &words[2..]),
     },
     NotRun {
-        what: "Hugo",
+        subject: "Hugo",
         is: |words| words[0] == "hugo",
         why: TOO_LARGE,
         look_up: |reader, _| reader.generates("public"),
     },
     NotRun {
-        what: "Eleventy",
+        subject: "Eleventy",
         is: |words| words.starts_with(&["npx", "@11ty/eleventy"]),
         why: TOO_LARGE,
         look_up: |reader, _| reader.generates("_site"),
     },
     NotRun {
-        what: "Astro",
+        subject: "Astro",
         is: |words| words.starts_with(&["npx", "astro", "build"]),
         why: TOO_LARGE,
         look_up: |reader, _| reader.generates("dist"),
     },
     NotRun {
-        what: "MkDocs",
+        subject: "MkDocs",
         is: |words| words.starts_with(&["mkdocs", "build"]),
         why: TOO_LARGE,
         look_up: |reader, _| reader.generates("site"),
@@ -208,7 +208,7 @@ impl Reader {
 
 /// Asserts that some document needs every row; `used` has the indices of needed rows.
 pub(super) fn is_needed(used: &BTreeSet<usize>) {
-    for (at, NotRun { what, .. }) in TABLE.iter().enumerate() {
-        assert!(used.contains(&at), "no document has a command for {what}");
+    for (at, NotRun { subject, .. }) in TABLE.iter().enumerate() {
+        assert!(used.contains(&at), "no document has a command for {subject}");
     }
 }

@@ -33,7 +33,7 @@ impl<'a> Bystanders<'a> {
     /// announced.
     #[track_caller]
     pub(crate) fn beside<R>(served: &'a Served, during: impl FnOnce() -> R) -> R {
-        let bound_bytes = served.server.told_bound_bytes();
+        let bound_bytes = served.server.reported_bound_bytes();
         let (is_over, memory_bytes) = (AtomicBool::new(false), AtomicU64::new(0));
         let own = Bystanders { served, is_over, memory_bytes };
         let result = thread::scope(|scope| {

@@ -116,8 +116,8 @@ pub(crate) fn wait_for_reset(stream: impl AsFd) {
     // No event is requested, because an end is always reported.
     let mut polled = [PollFd::new(&stream, PollFlags::empty())];
     assert_eq!(poll(&mut polled, Some(&patience)), Ok(1), "it is not cut off");
-    let told = polled[0].revents();
-    assert!(told.intersects(PollFlags::HUP | PollFlags::ERR), "{told:?}");
+    let events = polled[0].revents();
+    assert!(events.intersects(PollFlags::HUP | PollFlags::ERR), "{events:?}");
 }
 
 /// A client that reads a little now and then does not stall, however long that takes.

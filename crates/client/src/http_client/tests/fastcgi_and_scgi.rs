@@ -193,7 +193,7 @@ fn a_connection_that_is_not_kept_is_closed_by_the_application() {
 
 /// §5.4: the application learns that its response is not wanted any more, wherever it is.
 #[test]
-fn a_request_that_is_not_wanted_is_aborted() {
+fn an_abandoned_request_is_aborted() {
     const ABORT: u8 = 2;
     for sent in [&b""[..], &document("some content")] {
         let mut run = Run::new(4);

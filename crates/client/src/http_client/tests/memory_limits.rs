@@ -33,7 +33,7 @@ fn started(run: &mut Run, request: ClientRequest) -> (RequestId, Client, String)
 }
 
 #[test]
-fn no_more_responses_are_in_brotli_than_decoders_there_may_be() {
+fn brotli_responses_are_limited_by_the_decoders() {
     const MAX: usize = 3;
     let mut run = run_with_decoders(MAX);
     let open: Vec<_> = (0..10).map(|_| started(&mut run, get(URL))).collect();
@@ -57,7 +57,7 @@ fn no_more_responses_are_in_brotli_than_decoders_there_may_be() {
 }
 
 #[test]
-fn whatever_becomes_of_a_response_its_decoder_is_free() {
+fn every_end_of_a_response_frees_its_decoder() {
     let damaged = encoded_as("br", b"\xff\xff\xff\xff");
     let plain = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n".to_vec();
     let gzipped = encoded_as("gzip", &gzip(b"text")[..9]);
@@ -93,7 +93,7 @@ fn whatever_becomes_of_a_response_its_decoder_is_free() {
 }
 
 #[test]
-fn brotli_that_was_not_asked_for_is_refused() {
+fn unrequested_brotli_is_refused() {
     let mut run = run_with_decoders(0);
     let (id, server, head) = started(&mut run, get(URL));
     assert!(head.contains("Accept-Encoding: gzip\r\n"), "{head}");
@@ -156,7 +156,7 @@ fn requests_that_wait_are_bounded_for_each_site_and_in_all() {
 }
 
 #[test]
-fn responses_that_are_not_read_leave_no_room_for_more_requests() {
+fn unread_responses_count_towards_the_memory_of_requests() {
     let bounds = HttpClientSettings { request_memory_bytes: 400_000, ..Default::default() };
     let mut run = Run::with(bounds);
     let mut ids = Vec::new();

@@ -5,7 +5,7 @@ use crate::client_tls::ServerTrust;
 use crate::lazy_client_tls::LazyClientTls;
 
 #[test]
-fn settings_of_tls_are_made_for_https_alone() {
+fn tls_settings_are_created_only_for_https() {
     let pin = "0".repeat(64).parse().expect("a pin");
     let made = || Arc::new(LazyClientTls::new(ServerTrust::Pins(vec![pin]), &[b"http/1.1"]));
     let mut run = Run::new(4);
@@ -28,7 +28,7 @@ fn settings_of_tls_are_made_for_https_alone() {
 
 /// The error is that of the settings, and comes without a connection.
 #[test]
-fn settings_of_tls_that_cannot_be_made_are_an_error_of_https_alone() {
+fn invalid_tls_settings_are_an_error_only_for_https() {
     let broken = Arc::new(LazyClientTls::new(ServerTrust::Pins(Vec::new()), &[]));
     let mut run = Run::new(4);
     let tls = Some(Arc::clone(&broken));

@@ -33,7 +33,7 @@ fn read_slowly(run: &mut Run, server: Client, step_bytes: usize, until_bytes: us
 
 /// The timeout is for a lack of progress, so an upload may take many times as long.
 #[test]
-fn an_upload_over_a_slow_path_goes_on() {
+fn an_upload_over_a_slow_path_continues() {
     let head_bytes = 200;
     // The server first reads all of it but the bytes that the kernel of the client keeps, and then
     // the rest.
@@ -51,7 +51,7 @@ fn an_upload_over_a_slow_path_goes_on() {
 }
 
 #[test]
-fn pieces_over_a_slow_path_go_on() {
+fn pieces_over_a_slow_path_continue() {
     let mut run = Run::new(4);
     let begun_ms = run.now_ms();
     let (id, server) = upload(&mut run, RequestBody::Pieces { length: None }, 64 << 10);
@@ -78,7 +78,7 @@ fn pieces_over_a_slow_path_go_on() {
 
 /// A server that stops reading has the whole time once more, and no longer.
 #[test]
-fn an_upload_that_stops_ends() {
+fn a_stalled_upload_times_out() {
     for (read_bytes, reason) in [(100_000, "took nothing"), (1 << 20, "no response within")] {
         let mut run = Run::new(4);
         let (id, server) = upload(&mut run, megabyte(), 64 << 10);
@@ -98,7 +98,7 @@ fn an_upload_that_stops_ends() {
 
 /// A small body is sent at once, so the time is that of the wait for the response.
 #[test]
-fn a_server_that_is_silent_behind_a_small_body_has_its_time() {
+fn a_silent_server_after_a_small_body_times_out() {
     let mut run = Run::new(4);
     let begun_ms = run.now_ms();
     let (id, server) = upload(&mut run, RequestBody::Whole(b"small"[..].into()), 64 << 10);

@@ -7,13 +7,13 @@ use rustix::fs::Mode;
 use super::*;
 
 /// Waits once, and returns the completions.
-fn told(poller: &mut Epoll) -> Vec<Completion<OwnedFd>> {
+fn completions_of(poller: &mut Epoll) -> Vec<Completion<OwnedFd>> {
     poller.wait(Some(10_000)).expect("a wait");
     std::iter::from_fn(|| poller.next()).collect()
 }
 
 #[test]
-fn a_socket_that_cannot_be_watched_any_more_has_failed() {
+fn a_socket_that_cannot_be_watched_has_failed() {
     let mut poller = Epoll::new(Vec::new()).expect("epoll");
     let peers: Vec<_> = (0..2)
         .map(|slot| {
@@ -29,9 +29,9 @@ fn a_socket_that_cannot_be_watched_any_more_has_failed() {
     poller.receive(0, false);
     poller.await_writable(1);
     assert!(poller.close(1, false), "nobody has to hear of a connection that is closed");
-    let told = told(&mut poller);
-    let [Completion::Failed { slot: 0, error: Errno::NOENT }] = &*told else {
-        panic!("{told:?}");
+    let completions = completions_of(&mut poller);
+    let [Completion::Failed { slot: 0, error: Errno::NOENT }] = &*completions else {
+        panic!("{completions:?}");
     };
     poller.wait(Some(0)).expect("a wait");
     assert!(poller.next().is_none(), "it is told once");
@@ -49,11 +49,15 @@ fn a_listener_that_cannot_be_watched_is_a_failure_to_accept() {
     let mut poller = Epoll::new(listeners).expect("epoll");
     let _client = TcpStream::connect(at).expect("a connection");
     poller.accept(true);
-    let told = told(&mut poller);
+    let completions = completions_of(&mut poller);
     let failed = |completion: &Completion<_>| {
         matches!(completion, Completion::ListenerLost { error: Errno::PERM })
     };
-    assert_eq!(told.iter().filter(|completion| failed(completion)).count(), 1, "{told:?}");
+    assert_eq!(
+        completions.iter().filter(|completion| failed(completion)).count(),
+        1,
+        "{completions:?}"
+    );
 }
 
 /// epoll(7) reports EPOLLHUP for a socket whose two directions have ended, even while no data is
@@ -79,8 +83,8 @@ fn a_socket_whose_sides_have_ended_is_not_broken() {
     poller.wait(Some(0)).expect("a wait");
     assert!(poller.next().is_none());
     poller.receive(0, true);
-    let first = told(&mut poller);
+    let first = completions_of(&mut poller);
     assert!(matches!(&*first, [Completion::Received { slot: 0, lent }] if lent.bytes == 7));
-    let second = told(&mut poller);
+    let second = completions_of(&mut poller);
     assert!(matches!(&*second, [Completion::Ended { slot: 0 }]), "{second:?}");
 }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_never_nothing_and_never_too_much() {
+    fn a_random_part_is_between_one_and_the_whole() {
         let mut random = Random::new(7);
         for possible in 1..200 {
             let part = random.part_of(possible, 900);

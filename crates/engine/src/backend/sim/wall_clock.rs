@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_remembers_what_it_showed() {
+    fn the_clock_remembers_the_seconds_it_showed() {
         // 5 s back after 2.5 s, and 100 s forward after 3 s.
         let wall = Wall { settings: vec![(1000, 0), (3500, -5000), (4000, 95_000)] };
         assert_eq!(wall.seconds(4500), 99);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_set_both_ways_and_never_too_far() {
+    fn the_clock_is_set_in_both_directions_within_the_limit() {
         let mut wall = Wall::new(5000, 1_790_000_000);
         assert_eq!(wall.seconds(7999), 1_790_000_002);
         let mut random = Random::new(1);

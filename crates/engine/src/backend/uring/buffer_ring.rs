@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_takes_a_part_of_the_budget_and_no_less_than_it_lends_at_first() {
+    fn a_ring_has_a_share_of_the_budget_and_at_least_its_first_buffers() {
         for (budget_bytes, buffers) in
             [(0, 128), (4 << 20, 128), (8 << 20, 256), (31 << 20, 512), (32 << 20, 1024)]
         {

@@ -192,7 +192,7 @@ mod tests {
     proptest! {
         /// Results come before a pass and in the middle of one.
         #[test]
-        fn receives_of_a_connection_keep_their_order_and_their_turns(
+        fn receives_keep_their_order_and_share_of_a_pass(
             passes in prop::collection::vec(
                 [0, 1].map(|_| {
                     let bytes = -1..=BUFFER_BYTES as i32;

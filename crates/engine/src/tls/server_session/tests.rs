@@ -114,7 +114,7 @@ impl Pair {
 }
 
 #[test]
-fn what_nobody_reads_is_not_opened() {
+fn input_after_the_last_request_is_not_decrypted() {
     for version in [&TLS12, &TLS13] {
         let mut pair = Pair::open(version);
         pair.client.writer().write_all(LAST).unwrap();
@@ -163,7 +163,7 @@ fn records_may_be_cut_anywhere() {
 }
 
 #[test]
-fn who_waits_has_no_buffer() {
+fn a_waiting_session_has_no_buffer() {
     for version in [&TLS12, &TLS13] {
         let mut pair = Pair::open(version);
         for bytes in [10, SEAL_MAX_BYTES] {
@@ -185,7 +185,7 @@ fn who_waits_has_no_buffer() {
 /// A session that cannot send must not keep a buffer that was made for more content, since only the
 /// content is counted.
 #[test]
-fn who_is_blocked_holds_little() {
+fn a_blocked_session_keeps_only_its_records() {
     let mut pair = Pair::open(&TLS13);
     pair.spare = vec![0; 70_000];
     assert!(pair.session.seal(b"answer", &mut pair.spare));
@@ -206,7 +206,7 @@ fn who_is_blocked_holds_little() {
 
 /// A client may renew its keys (RFC 8446 §4.6.3).
 #[test]
-fn keys_are_renewed() {
+fn key_updates_are_followed() {
     let mut pair = Pair::open(&TLS13);
     pair.client.refresh_traffic_keys().unwrap();
     pair.client.writer().write_all(b"under new keys").unwrap();
@@ -218,7 +218,7 @@ fn keys_are_renewed() {
 
 /// A client that breaks the rules gets one alert, and nothing more.
 #[test]
-fn faults() {
+fn faults_cause_one_alert_and_end_the_session() {
     for (begins, input) in [
         (false, &b"\x16\x03\x01\0\x05\x14\0\0\x01!"[..]),
         (false, b"\x16\x03\x01\xff\xff"),
@@ -240,7 +240,7 @@ fn faults() {
 
 /// A handshake that does not come to its end is aborted, whatever its messages are.
 #[test]
-fn a_handshake_has_its_limit() {
+fn a_handshake_has_a_size_limit() {
     let mut pair = Pair::new(&TLS13);
     let mut long = vec![1, 0, 0xff, 0];
     long.resize(1000, 0);

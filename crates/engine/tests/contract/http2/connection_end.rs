@@ -13,7 +13,7 @@ use crate::strict::http2_frames::NO_ERROR;
 use crate::test_server::TestServer;
 
 #[test]
-fn draining_completes_what_is_open_and_closes_what_is_idle() {
+fn draining_completes_open_requests_and_closes_idle_connections() {
     on_both(|server| {
         let mut idle = Http2::connect(&server);
         assert_eq!(idle.get("/hello"), "hello world!\n");
@@ -37,7 +37,7 @@ fn draining_completes_what_is_open_and_closes_what_is_idle() {
 }
 
 #[test]
-fn what_never_ends_comes_to_a_good_end() {
+fn endless_responses_can_end_properly_during_a_drain() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         let many: Vec<_> = (0..3).map(|_| http2.client.get("/endless")).collect();
@@ -59,7 +59,7 @@ const UNREAD: [(&str, &str); 1] = [("content-length", "2000000")];
 /// RFC 9113 §8.1: a client that got its response before it had sent its whole request is asked to
 /// stop sending, even if that response is the last one.
 #[test]
-fn who_is_to_stop_is_told_so_before_the_end() {
+fn a_client_is_asked_to_stop_uploading_before_the_connection_ends() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         let id = http2.client.request("POST", "/waits", &UNREAD, false);
@@ -70,13 +70,13 @@ fn who_is_to_stop_is_told_so_before_the_end() {
         server.post(waiting, "at last\n");
         assert_eq!(http2.content_of(id), "at last\n");
         http2.closed();
-        assert!(http2.client.streams[&id].told_to_stop);
+        assert!(http2.client.streams[&id].asked_to_stop);
     });
 }
 
 /// The same holds if the server stops before the client acknowledges the response.
 #[test]
-fn a_connection_is_not_idle_before_its_client_is_told_to_stop() {
+fn a_connection_is_not_idle_before_its_client_is_asked_to_stop() {
     on_both(|server| {
         let mut idle = Http2::connect(&server);
         idle.get("/hello");
@@ -92,16 +92,16 @@ fn a_connection_is_not_idle_before_its_client_is_told_to_stop() {
         idle.listen(|_| false);
         // Idle connections are closed by now.
         tardy.closed();
-        assert!(tardy.client.streams[&ids[0]].told_to_stop);
+        assert!(tardy.client.streams[&ids[0]].asked_to_stop);
         // A client that never acknowledges does not delay the end of the server.
         silent.listen(|_| false);
-        assert!(silent.client.streams[&ids[1]].told_to_stop);
+        assert!(silent.client.streams[&ids[1]].asked_to_stop);
     });
 }
 
 /// The server does not wait for an acknowledgement either if the response comes later than that.
 #[test]
-fn a_silent_client_is_not_waited_for_behind_its_last_response() {
+fn a_silent_client_does_not_delay_the_end_after_its_last_response() {
     // This is longer than the patience of the client.
     const IDLE_MS: u64 = 600_000;
     for io in [Io::Epoll, Io::Uring] {
@@ -117,7 +117,7 @@ fn a_silent_client_is_not_waited_for_behind_its_last_response() {
         std::thread::sleep(Duration::from_millis(1200));
         server.post(waiting, "at last\n");
         silent.listen(|_| false);
-        assert!(silent.client.streams[&id].told_to_stop);
+        assert!(silent.client.streams[&id].asked_to_stop);
         // The same holds for a client that never acknowledges GOAWAY.
         let one = WorkerSettings {
             idle_ms: IDLE_MS,
@@ -135,7 +135,7 @@ fn a_silent_client_is_not_waited_for_behind_its_last_response() {
 
 /// A request that is on its way when the server announces its end gets a response.
 #[test]
-fn what_begins_when_the_server_stops_can_ask() {
+fn requests_that_begin_during_the_stop_get_a_response() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         assert_eq!(http2.get("/stopping"), "serving\n");
@@ -153,7 +153,7 @@ fn what_begins_when_the_server_stops_can_ask() {
 }
 
 #[test]
-fn all_that_is_open_hears_when_the_grace_is_over() {
+fn open_exchanges_are_notified_when_the_grace_period_ends() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         for _ in 0..3 {
@@ -172,7 +172,7 @@ fn all_that_is_open_hears_when_the_grace_is_over() {
 }
 
 #[test]
-fn a_connection_has_so_many_requests_and_all_that_were_taken_are_answered() {
+fn a_connection_ends_after_its_request_limit_with_all_responses() {
     for io in [Io::Epoll, Io::Uring] {
         let settings =
             WorkerSettings { requests_per_connection: Some(5), ..WorkerSettings::default() };

@@ -34,7 +34,7 @@ fn bodies_stream_both_ways() {
 }
 
 #[test]
-fn continue_is_sent_only_when_the_content_is_wanted() {
+fn continue_is_sent_only_when_the_handler_wants_content() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         let fields = [("content-length", "2"), ("expect", "100-continue")];
@@ -50,7 +50,7 @@ fn continue_is_sent_only_when_the_content_is_wanted() {
 }
 
 #[test]
-fn trailers_come_in_and_go_out() {
+fn trailers_are_received_and_sent() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         let sent = [("sum", "209"), ("host", "evil"), ("content_length", "7"), ("sign", "x, y")];
@@ -70,7 +70,7 @@ fn trailers_come_in_and_go_out() {
 
 /// `/five` wants five bytes and never more.
 #[test]
-fn the_end_of_content_needs_no_want() {
+fn the_end_of_content_is_reported_without_being_requested() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         for pieces in [&["hello"][..], &["he", "", "llo"], &["hello", ""], &[""], &["h", "ello"]] {
@@ -135,15 +135,15 @@ fn content_is_held_to_the_limit_of_its_handler() {
             for says in [true, false] {
                 let id = upload(&mut http2, &server, path, bytes, says);
                 let stream = &http2.client.streams[&id];
-                let what = format!("{path}, {bytes} bytes, said {says}: {:?}", stream.status);
-                assert_eq!(stream.end, Some(End::Whole), "{what}");
+                let case = format!("{path}, {bytes} bytes, said {says}: {:?}", stream.status);
+                assert_eq!(stream.end, Some(End::Whole), "{case}");
                 if allowed {
-                    assert_eq!(stream.content, format!("{bytes} bytes").as_bytes(), "{what}");
+                    assert_eq!(stream.content, format!("{bytes} bytes").as_bytes(), "{case}");
                     continue;
                 }
-                assert_eq!(stream.status, Some(413), "{what}");
+                assert_eq!(stream.status, Some(413), "{case}");
                 let gone = server.gone.recv_timeout(PATIENCE);
-                assert_eq!(gone, Ok(Gone::ContentTooLarge), "{what}");
+                assert_eq!(gone, Ok(Gone::ContentTooLarge), "{case}");
             }
         }
         let huge = [("content-length", "18446744073709551615")];
@@ -158,7 +158,7 @@ fn content_is_held_to_the_limit_of_its_handler() {
 /// Content that was kept and never wanted holds no window of the connection after the end of its
 /// stream, for any reason.
 #[test]
-fn content_that_nobody_read_gives_its_window_back() {
+fn unread_content_returns_its_connection_window() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         let some = [b'x'; 16_000];
@@ -185,7 +185,7 @@ fn content_that_nobody_read_gives_its_window_back() {
 /// RFC 9113 §5.2: an unread stream stops at its own window, and leaves that of the connection to
 /// the others.
 #[test]
-fn streams_that_nobody_reads_hold_nobody_up() {
+fn unread_streams_do_not_block_others() {
     const WINDOW_BYTES: usize = 65_535;
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
@@ -207,10 +207,10 @@ fn streams_that_nobody_reads_hold_nobody_up() {
 /// Some clients read nothing before they have sent all, so the windows stay open for a while after
 /// an early response.
 #[test]
-fn a_client_that_is_answered_early_sends_on_for_a_while() {
+fn after_an_early_response_a_client_may_continue_to_send() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
-        for (bytes, is_told) in [(1 << 20, false), ((1 << 20) + 1, true)] {
+        for (bytes, is_asked_to_stop) in [(1 << 20, false), ((1 << 20) + 1, true)] {
             let length = bytes.to_string();
             let fields = [("content-length", length.as_str())];
             let id = http2.client.request("POST", "/hello", &fields, false);
@@ -221,7 +221,10 @@ fn a_client_that_is_answered_early_sends_on_for_a_while() {
                 http2.seen();
                 sent += now;
             }
-            assert_eq!((sent, http2.client.streams[&id].told_to_stop), (1 << 20, is_told));
+            assert_eq!(
+                (sent, http2.client.streams[&id].asked_to_stop),
+                (1 << 20, is_asked_to_stop)
+            );
         }
     });
 }
@@ -261,7 +264,7 @@ fn a_client_that_leaves_is_reported_to_the_handler() {
 /// All waiting requests get the event that their client sends no more, each once, and can still
 /// respond.
 #[test]
-fn exchanges_hear_that_their_client_sends_no_more() {
+fn exchanges_are_notified_of_the_end_of_client_input() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         let ids =

@@ -13,7 +13,7 @@ const INTERNAL_ERROR: u32 = 2;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[test]
-fn many_requests_at_once_are_answered_each_on_its_stream() {
+fn concurrent_requests_get_responses_on_their_streams() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         for round in 0..4 {
@@ -34,7 +34,7 @@ fn many_requests_at_once_are_answered_each_on_its_stream() {
 }
 
 #[test]
-fn large_content_arrives_whole_beside_others_and_to_a_slow_reader() {
+fn large_content_arrives_whole_concurrently_and_at_a_slow_reader() {
     on_both(|server| {
         let expected = big();
         let mut http2 = Http2::connect(&server);
@@ -62,7 +62,7 @@ fn large_content_arrives_whole_beside_others_and_to_a_slow_reader() {
 
 /// The handler of `/fill` continues only after `Writable`.
 #[test]
-fn a_handler_goes_on_when_there_is_room() {
+fn a_handler_continues_when_there_is_space_for_output() {
     on_both(|server| {
         let mut http2 = Http2::with(&server, Manner { window_bytes: 1000, gives_back: true });
         let many: Vec<_> = (0..5).map(|_| http2.client.get("/fill")).collect();
@@ -73,7 +73,7 @@ fn a_handler_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn files_and_shared_bytes_go_out_in_order() {
+fn files_and_shared_bytes_are_sent_in_order() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         let id = http2.client.get("/pieces");
@@ -125,7 +125,7 @@ fn an_aborted_or_short_response_never_looks_complete() {
 
 /// The written bytes are sent before the stream is reset.
 #[test]
-fn a_response_that_is_cut_short_has_what_was_written() {
+fn an_aborted_response_sends_the_written_bytes() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         for (path, content) in [("/cut", "only this, to be cut"), ("/cut-chunks", ", to be cut")] {
@@ -140,7 +140,7 @@ fn a_response_that_is_cut_short_has_what_was_written() {
 }
 
 #[test]
-fn a_handler_hears_that_its_own_response_was_wrong() {
+fn a_handler_is_notified_of_its_invalid_response() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         for path in ["/long", "/beyond", "/endless-file", "/behind-files", "/too-many-files"] {
@@ -156,7 +156,7 @@ fn a_handler_hears_that_its_own_response_was_wrong() {
 /// A file that cannot be read any more is detected when the header of a frame was already sent, so
 /// the connection is closed.
 #[test]
-fn files_that_are_not_what_they_were_never_make_a_whole_response() {
+fn changed_files_never_make_a_complete_response() {
     on_both(|server| {
         for path in ["/shrinks", "/directory"] {
             let mut http2 = Http2::connect(&server);
@@ -169,7 +169,7 @@ fn files_that_are_not_what_they_were_never_make_a_whole_response() {
 }
 
 #[test]
-fn a_handler_that_forgets_to_answer_answers_500() {
+fn a_handler_without_a_response_causes_500() {
     on_both(|server| {
         let mut http2 = Http2::connect(&server);
         for (method, is_empty) in [("GET", false), ("HEAD", true)] {

@@ -17,7 +17,7 @@ const HELLO: &[u8] = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
 /// A deadline that passes while QUIC still keeps a closed connection (RFC 9000 §10.2): that of the
 /// engine for an incomplete head, and that of a handler.
 #[test]
-fn a_deadline_of_a_closed_connection_harms_nobody() {
+fn a_deadline_of_a_closed_connection_has_no_effect() {
     let settings = || WorkerSettings { head_ms: 200, ..WorkerSettings::default() };
     for io in [Io::Epoll, Io::Uring] {
         for (bytes, limit_ms) in
@@ -81,7 +81,7 @@ fn a_connection_ends_once() {
 /// ends when it has all responses. Requests that are on their way then are rejected without being
 /// processed (RFC 9114 §5.2).
 #[test]
-fn a_connection_has_so_many_requests_and_all_that_were_taken_are_answered() {
+fn a_connection_ends_after_its_request_limit_with_all_responses() {
     const REJECTED: u32 = 0x10b; // H3_REQUEST_REJECTED
     for io in [Io::Epoll, Io::Uring] {
         let settings =

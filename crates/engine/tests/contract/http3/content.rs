@@ -16,7 +16,7 @@ use crate::on_both;
 use crate::test_server::{CODED, TestServer};
 
 #[test]
-fn a_handler_hears_of_a_file_that_is_not_what_was_promised() {
+fn a_handler_is_notified_of_a_changed_file() {
     on_both(|server| {
         let client = Http3::connect(&server);
         for path in ["/shrinks", "/directory"] {
@@ -62,7 +62,7 @@ fn content_is_compressed_as_it_goes_out() {
 
 /// Unread content fills only the window of its own stream.
 #[test]
-fn what_is_not_read_holds_nobody_up() {
+fn an_unread_stream_does_not_block_others() {
     on_both(|server| {
         let client = Http3::connect(&server);
         let (mut sender, _receiver) = client.open(&head(POST, "/forever"));
@@ -111,7 +111,7 @@ fn is_held_up_by_nobody(client: &Http3) {
 /// RFC 9000 §4.1: unread content uses the window of the connection, which is as large as those of
 /// all streams. The headers of small frames use it as well.
 #[test]
-fn many_streams_that_nobody_reads_hold_nobody_up() {
+fn many_unread_streams_do_not_block_others() {
     const BYTES: usize = 100_000;
     on_both(|server| {
         for (streams, frame_bytes) in [(20, BYTES), (4, 1), (100, 8)] {
@@ -133,7 +133,7 @@ fn many_streams_that_nobody_reads_hold_nobody_up() {
 /// The windows permit more than there is memory: requests that hold the most are aborted, so that
 /// all others continue, and no connection is closed for this.
 #[test]
-fn requests_that_nobody_reads_are_given_up_when_memory_is_short() {
+fn unread_requests_are_aborted_when_memory_is_short() {
     /// `:status: 503` of the static table (RFC 9204 §A), after the prefix of a field section.
     const UNAVAILABLE: [u8; 3] = [0, 0, 0xc0 | 28];
     for io in [Io::Epoll, Io::Uring] {
@@ -177,7 +177,7 @@ fn requests_that_nobody_reads_are_given_up_when_memory_is_short() {
 /// A client with an early response may continue to send for a while, because some read nothing
 /// before they have sent all; then it is asked to stop with H3_NO_ERROR (RFC 9114 §4.1.1).
 #[test]
-fn a_client_that_is_answered_early_sends_on_for_a_while() {
+fn after_an_early_response_a_client_may_continue_to_send() {
     const NO_ERROR: u32 = 0x100;
     /// The header of a DATA frame of a gibibyte.
     const DATA: [u8; 9] = [0x0, 0xc0, 0, 0, 0, 0x40, 0, 0, 0];

@@ -6,7 +6,7 @@ use super::{GET, Http3, at_once, head, listener};
 use crate::fairness::Holder;
 
 #[test]
-fn who_brings_least_comes_first() {
+fn connections_with_the_fewest_datagrams_come_first() {
     const FLOOD: usize = 100; // requests, which take several datagrams
     for io in [Io::Epoll, Io::Uring] {
         for polite_is_first in [true, false] {

@@ -24,7 +24,7 @@ fn hello() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn who_is_connected_comes_before_handshakes() {
+fn established_connections_precede_handshakes() {
     const NEWCOMERS: usize = 8;
     for io in [Io::Epoll, Io::Uring] {
         let (quic, at) = listener(1);

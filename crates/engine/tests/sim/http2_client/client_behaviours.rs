@@ -13,7 +13,7 @@ use crate::scenario::Scenario;
 const LAST_AND_LINGER_MS: u64 = 10_000;
 
 /// Runs one client with many seeds; all laws hold.
-fn told(times: u64, plan: impl Fn() -> Plan) {
+fn run_story(times: u64, plan: impl Fn() -> Plan) {
     for readiness in [true, false] {
         for seed in 0..times {
             let mut scenario = Scenario::story(readiness, Faults::default(), Vec::new());
@@ -29,7 +29,7 @@ fn told(times: u64, plan: impl Fn() -> Plan) {
 /// A client that goes silent is disconnected with ENHANCE_YOUR_CALM and counted, if content waits
 /// for its windows, or the rest of its frame is missing. A client that owes nothing is no flood.
 #[test]
-fn whoever_holds_a_stream_up_is_counted() {
+fn clients_that_stall_a_stream_are_counted_as_floods() {
     let silent = |after_bytes, bytes| Plan {
         pace: Pace { send_bytes: 1, read_bytes: usize::MAX, gap_ms: 5 },
         ending: Ending::Freezes { after_bytes },
@@ -89,7 +89,7 @@ fn post(kind: Kind, id: u64, size: u64, bytes: usize) -> Request {
 fn ten_mebibytes_arrive_at_a_kibibyte_a_second() {
     const BYTES: u64 = 10 << 20;
     for (window_bytes, gives_back) in [(65_535, true), (2000, true), (2000, false)] {
-        told(1, || Plan {
+        run_story(1, || Plan {
             manner: Manner { window_bytes, gives_back },
             drip_bytes: 2000,
             pace: Pace { send_bytes: usize::MAX, read_bytes: 700, gap_ms: 1000 },
@@ -101,8 +101,8 @@ fn ten_mebibytes_arrive_at_a_kibibyte_a_second() {
 /// An incomplete frame waits together with streams that wait for a window: the worker does not
 /// spin, and everything continues when the rest arrives.
 #[test]
-fn a_part_of_a_frame_beside_shut_windows_is_no_work() {
-    told(20, || Plan {
+fn an_incomplete_frame_beside_closed_windows_causes_no_work() {
+    run_story(20, || Plan {
         pace: Pace { send_bytes: 1, read_bytes: usize::MAX, gap_ms: 5 },
         ending: Ending::Stays,
         ..plan(vec![get(Kind::Fill, 1, 50_000), get(Kind::Mapped, 2, 50_000)])
@@ -127,17 +127,17 @@ fn uploads(
 
 /// Otherwise one stream with progress would keep all others and their buffers.
 #[test]
-fn content_that_stalls_is_given_up_in_its_time_beside_content_that_comes() {
+fn stalled_content_times_out_beside_content_with_progress() {
     // The transfer takes more than a minute.
-    told(10, || uploads((Kind::Sum, 0, 20_000), &[NEVER_MS, 0], 700));
+    run_story(10, || uploads((Kind::Sum, 0, 20_000), &[NEVER_MS, 0], 700));
 }
 
 /// The content is wanted shortly before the other has stalled for too long, and arrives some time
 /// later.
 #[test]
-fn content_that_stalls_takes_nobody_along() {
+fn stalled_content_does_not_end_other_streams() {
     const WANTED_AFTER_MS: u64 = BODY_TIMEOUT_MS - 5000;
-    told(10, || {
+    run_story(10, || {
         let second = (Kind::Late, WANTED_AFTER_MS, 2000);
         uploads(second, &[NEVER_MS, BODY_TIMEOUT_MS + 10_000], usize::MAX)
     });
@@ -146,8 +146,8 @@ fn content_that_stalls_takes_nobody_along() {
 /// A handler may respond without reading all content; then the server waits only for the client to
 /// read.
 #[test]
-fn who_was_answered_owes_no_content() {
-    told(3, || Plan {
+fn after_its_response_a_client_needs_to_send_no_content() {
+    run_story(3, || Plan {
         content_after_ms: &[NEVER_MS],
         // The transfer takes more than a minute.
         drip_bytes: 1100,
@@ -158,10 +158,10 @@ fn who_was_answered_owes_no_content() {
 /// Unread content closes only the window of its own stream. An upload that is read meanwhile takes
 /// its time, and is not held to a deadline because of that.
 #[test]
-fn content_that_is_read_is_not_late_beside_content_that_nobody_reads() {
+fn unread_content_sets_no_deadline_for_other_uploads() {
     const UNREAD: u64 = 40;
     const READ_AFTER_MS: u64 = 2 * BODY_TIMEOUT_MS;
-    told(3, || {
+    run_story(3, || {
         // More than the first window of a stream.
         let unread = (0..UNREAD).map(|id| post(Kind::Late, id, READ_AFTER_MS, 70_000));
         // The content is read in small parts, which together take longer than the deadline of
@@ -178,7 +178,7 @@ fn content_that_is_read_is_not_late_beside_content_that_nobody_reads() {
 /// A client that has got its response, and still sends byte by byte, cannot keep a connection
 /// without requests open.
 #[test]
-fn content_behind_a_response_keeps_no_connection() {
+fn content_after_a_response_does_not_keep_a_connection_open() {
     for readiness in [true, false] {
         let mut scenario = Scenario::story(readiness, Faults::default(), Vec::new());
         scenario.multiplexing.push(Plan {

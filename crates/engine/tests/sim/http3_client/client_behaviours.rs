@@ -10,7 +10,7 @@ use crate::run;
 use crate::scenario::Scenario;
 
 /// Runs one client with many seeds; all laws hold, and each request gets its whole response.
-fn told(times: u64, faults: &Faults, plan: impl Fn() -> Plan) {
+fn run_story(times: u64, faults: &Faults, plan: impl Fn() -> Plan) {
     for readiness in [true, false] {
         for seed in 0..times {
             let mut scenario = Scenario::story(readiness, faults.clone(), Vec::new());
@@ -63,9 +63,9 @@ fn post(kind: Kind, id: u64, size: u64, bytes: usize) -> Request {
 /// The end of content of unknown length needs no want: it is reported after the last wanted byte,
 /// with or without trailers.
 #[test]
-fn the_end_of_content_needs_no_want() {
+fn the_end_of_content_is_reported_without_being_requested() {
     for bytes in [0, 1, 900, 9000] {
-        told(20, &Faults::default(), || {
+        run_story(20, &Faults::default(), || {
             let content = pattern(1, bytes);
             let request = get(Kind::Exact, 1, bytes as u64);
             plan(vec![Request { content, chunks: Some(vec![bytes]), ..request }])
@@ -76,7 +76,7 @@ fn the_end_of_content_needs_no_want() {
 /// A response without content has no trailers, as over HTTP/1 and HTTP/2.
 #[test]
 fn a_response_to_head_has_no_trailers() {
-    told(3, &Faults::default(), || {
+    run_story(3, &Faults::default(), || {
         plan(vec![Request { head_only: true, ..get(Kind::Fill, 1, 5000) }])
     });
 }
@@ -86,7 +86,7 @@ fn a_response_to_head_has_no_trailers() {
 fn a_mebibyte_arrives_at_a_kibibyte_a_second() {
     const BYTES: u64 = 1 << 20;
     for window_bytes in [1100, 65_535] {
-        told(1, &Faults::default(), || Plan {
+        run_story(1, &Faults::default(), || Plan {
             window_bytes,
             pace: Pace { send_bytes: usize::MAX, read_bytes: 700, gap_ms: 1000 },
             ..plan(vec![get(Kind::Fill, 1, BYTES), get(Kind::Small, 2, 100)])
@@ -96,7 +96,7 @@ fn a_mebibyte_arrives_at_a_kibibyte_a_second() {
 
 /// A datagram that could not be sent is dropped together with its connection.
 #[test]
-fn a_datagram_without_room_goes_with_its_connection() {
+fn an_unsent_datagram_is_dropped_with_its_connection() {
     let faults = Faults { full: 1000, ..Faults::default() };
     for readiness in [true, false] {
         let mut scenario = Scenario::story(readiness, faults.clone(), Vec::new());
@@ -111,7 +111,7 @@ fn a_datagram_without_room_goes_with_its_connection() {
 fn a_path_that_loses_datagrams_and_changes_costs_time_only() {
     let faults =
         Faults { loss: 50, duplicate: 100, path_ms: 20, jitter_ms: 20, ..Faults::default() };
-    told(10, &faults, || Plan {
+    run_story(10, &faults, || Plan {
         protected: false,
         rebinds_after_ms: Some(300),
         ..plan(vec![get(Kind::Mapped, 1, 200_000), get(Kind::Fill, 2, 100_000)])
@@ -121,10 +121,10 @@ fn a_path_that_loses_datagrams_and_changes_costs_time_only() {
 /// The window of a connection never closes: an upload that is read may last long while other
 /// uploads are not read, and gets no deadline because of them.
 #[test]
-fn content_that_is_read_is_not_late_beside_content_that_nobody_reads() {
+fn unread_content_sets_no_deadline_for_other_uploads() {
     const UNREAD: u64 = 40;
     const READ_AFTER_MS: u64 = 2 * BODY_TIMEOUT_MS;
-    told(3, &Faults::default(), || {
+    run_story(3, &Faults::default(), || {
         let unread = (0..UNREAD).map(|id| post(Kind::Late, id, READ_AFTER_MS, 70_000));
         // The content is read in small parts, which together take longer than the deadline of
         // content.
@@ -157,12 +157,12 @@ const CLOSING_MS: u64 = IDLE_TIMEOUT_MS + 10_000;
 
 /// The client is asked to stop sending after half a minute.
 #[test]
-fn a_client_that_announces_content_and_stops_is_waited_for_no_longer_than_others() {
+fn a_client_that_stops_sending_announced_content_times_out() {
     answered_early(NEVER_MS, LINGER_CONTENT_MS + CLOSING_MS);
 }
 
 /// The client is asked to stop sending after five minutes, as over HTTP/1.
 #[test]
-fn content_behind_a_response_is_dropped_for_five_minutes_however_it_drips() {
+fn content_after_a_response_is_dropped_for_at_most_five_minutes() {
     answered_early(LINGER_CONTENT_MS - 1000, LINGER_MAX_MS + CLOSING_MS);
 }

@@ -68,7 +68,7 @@ pub(crate) struct Stream {
     ends: bool,
     is_head_only: bool,
     /// Whether the server has stopped the request (RFC 9114 §4.1.1).
-    is_told_to_stop: bool,
+    is_asked_to_stop: bool,
     /// Bytes of incomplete frames.
     input: Vec<u8>,
     /// Missing bytes of the current frame of content.
@@ -234,7 +234,7 @@ impl Client {
     /// Records that the server has stopped a request.
     fn stopped(&mut self, id: StreamId, code: u64) -> Lawful {
         let stream = self.streams.get_mut(&u64::from(id)).ok_or("a stream that must not stop")?;
-        stream.is_told_to_stop = true;
+        stream.is_asked_to_stop = true;
         stream.out.clear();
         let is_error = !matches!(stream.end, Some(End::Left)) && code != NO_ERROR;
         let _already = self.connection.send_stream(id).reset(VarInt::from_u32(REQUEST_CANCELLED));
@@ -308,13 +308,13 @@ impl Client {
     /// Returns whether a stream accepts more of its request now.
     pub(crate) fn takes_content(&self, id: u64) -> bool {
         let stream = &self.streams[&id];
-        let is_over = stream.end.is_some() || stream.is_told_to_stop || stream.ends;
+        let is_over = stream.end.is_some() || stream.is_asked_to_stop || stream.ends;
         !is_over && stream.out.is_empty()
     }
 
     /// Returns whether the server has stopped a request.
-    pub(crate) fn is_told_to_stop(&self, id: u64) -> bool {
-        self.streams[&id].is_told_to_stop
+    pub(crate) fn is_asked_to_stop(&self, id: u64) -> bool {
+        self.streams[&id].is_asked_to_stop
     }
 
     /// Sends a frame of content.
@@ -361,7 +361,7 @@ impl Client {
     pub(crate) fn write(&mut self, most: usize) -> usize {
         let mut written = 0;
         for (id, stream) in &mut self.streams {
-            let is_over = stream.sent_end || stream.is_told_to_stop;
+            let is_over = stream.sent_end || stream.is_asked_to_stop;
             if is_over || stream.end == Some(End::Left) && stream.out.is_empty() {
                 continue;
             }
@@ -374,10 +374,10 @@ impl Client {
                         written += taken;
                     }
                     Err(WriteError::Blocked) => {}
-                    Err(_) => stream.is_told_to_stop = true,
+                    Err(_) => stream.is_asked_to_stop = true,
                 }
             }
-            if stream.out.is_empty() && stream.ends && !stream.is_told_to_stop {
+            if stream.out.is_empty() && stream.ends && !stream.is_asked_to_stop {
                 stream.sent_end = sender.finish().is_ok();
             }
         }

@@ -130,7 +130,7 @@ impl TunnelClient {
         }
     }
 
-    pub(super) fn is_told_to_leave(&self) -> bool {
+    pub(super) fn has_received_goaway(&self) -> bool {
         match self {
             Self::Http2(_, client) => !client.leaves.is_empty(),
             Self::Http3(client) => !client.goaways.is_empty() || client.lost.is_some(),

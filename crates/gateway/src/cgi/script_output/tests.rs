@@ -59,7 +59,7 @@ fn documents_and_redirects_are_read() {
 }
 
 #[test]
-fn names_decide_who_writes_the_head() {
+fn scripts_with_an_nph_name_write_the_head() {
     let output = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n\
         Content-Length: 2\r\nX: y\r\n\r\nok";
     let expected = "200 Some(2) Content-Length=2 X=y|ok|whole";
@@ -78,7 +78,7 @@ fn names_decide_who_writes_the_head() {
 }
 
 #[test]
-fn broken_output_is_no_whole_response() {
+fn truncated_output_is_never_a_complete_response() {
     let output = b"Content-Type: text/plain\n\nhalf";
     let broken = read("a.cgi", output, 100, InputEnd::Broken);
     assert!(broken.ends_with("|half|the output broke off within the response's content"));

@@ -30,7 +30,7 @@ const BLOCK: &str = "fatal EnhanceYourCalm Block";
 
 /// CVE-2023-44487.
 #[test]
-fn rapid_reset() {
+fn rapid_reset_ends_the_connection() {
     let mut peer = Peer::open();
     let all = until_the_end(&mut peer, |stream| [get(stream), reset(stream, 8)].concat());
     assert_eq!(all, (256, RESETS.to_owned()));
@@ -41,7 +41,7 @@ fn rapid_reset() {
 
 /// CVE-2025-8671: the client makes this side end its streams, in every possible way.
 #[test]
-fn made_you_reset() {
+fn made_you_reset_ends_the_connection() {
     let ways: [fn(u32) -> Vec<u8>; 6] = [
         |stream| window_update(stream, 0),
         |stream| window_update(stream, (1 << 31) - 1),
@@ -62,7 +62,7 @@ fn made_you_reset() {
 
 /// CVE-2019-9512, CVE-2019-9515. One was used up by the acknowledgement, and one by SETTINGS.
 #[test]
-fn pings_and_settings() {
+fn pings_and_settings_are_limited() {
     assert_eq!(flood(|_| frame(PING, 0, 0, &[0; 8])), (126, REPLIES.to_owned()));
     assert_eq!(flood(|_| settings(&[])), (126, REPLIES.to_owned()));
     assert_eq!(flood(|_| frame(SETTINGS, ACK, 0, b"")), (126, REPLIES.to_owned()));
@@ -71,7 +71,7 @@ fn pings_and_settings() {
 /// RFC 9113 §6.7: the client must acknowledge the server's own PINGs, so that does not count as its
 /// own work. Other acknowledgements, and repeated ones, do.
 #[test]
-fn answers_to_our_own_pings() {
+fn acknowledgements_of_our_own_pings_are_not_counted() {
     let streams: Vec<u32> = (0..128).map(|n| 2 * n + 1).collect();
     let all = |bytes: &dyn Fn(u32) -> Vec<u8>| -> Vec<u8> {
         streams.iter().flat_map(|stream| bytes(*stream)).collect()
@@ -96,10 +96,10 @@ fn answers_to_our_own_pings() {
 
 /// One of the acknowledgements shows that the client has received GOAWAY.
 #[test]
-fn the_response_to_leaving() {
+fn the_acknowledgement_of_goaway_is_not_counted() {
     let mut peer = Peer::open();
     peer.send(&post(1));
-    // The whole budget, as in `pings_and_settings`.
+    // The whole budget, as in `pings_and_settings_are_limited`.
     peer.send(&frame(PING, 0, 0, &[0; 8]).repeat(126));
     peer.session.go_away(&mut peer.out);
     peer.sent();
@@ -110,7 +110,7 @@ fn the_response_to_leaving() {
 
 /// CVE-2019-9518, CVE-2019-9513, and other frames without effect.
 #[test]
-fn trifles() {
+fn frames_without_effect_are_limited() {
     let flood = |bytes: Vec<u8>| {
         let mut peer = Peer::open();
         peer.send(&[post(1), get(3), reset(3, 8)].concat());
@@ -139,7 +139,7 @@ fn trifles() {
 
 /// CVE-2024-27316: a field block without end, in long frames and in short ones.
 #[test]
-fn continuation() {
+fn continuation_frames_are_limited() {
     let flood = |part: &[u8]| {
         let mut peer = Peer::open();
         peer.send(&frame(HEADERS, 0, 1, b""));
@@ -155,7 +155,7 @@ fn continuation() {
 /// is refused, the table stays valid, and the connection stays open: a few such heads get a
 /// response.
 #[test]
-fn a_bomb_of_fields() {
+fn a_header_bomb_is_refused_and_keeps_the_table() {
     let mut peer = Peer::open();
     // 4000 bytes are added to the table; then each byte is a field of that length.
     let first = [b"\x40\x01x\x7f\xa1\x1e", &[b'y'; 4000][..]].concat();
@@ -172,7 +172,7 @@ fn a_bomb_of_fields() {
 /// that are refused for other reasons count too, and good requests between them do not refill the
 /// budget.
 #[test]
-fn refused_heads() {
+fn refused_heads_are_limited() {
     let large = "y".repeat(9000);
     let large = block(&[&GET[..], &[("x", &large), ("z", &large)]].concat());
     let (front, rest) = large.split_at(16_000);
@@ -243,7 +243,7 @@ fn refused(stream: u32, status: u16) -> String {
 /// CVE-2019-9511, the data dribble: windows that are opened byte by byte, so that content is sent
 /// in frames of a byte.
 #[test]
-fn dribble() {
+fn windows_opened_byte_by_byte_are_limited() {
     let mut peer = Peer::open();
     peer.send(&[settings(&[(4, 0)]), get(1)].concat());
     peer.begin(1);

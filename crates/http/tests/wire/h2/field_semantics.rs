@@ -264,7 +264,7 @@ fn a_tunnel_has_no_trailers() {
 
 /// A tunnel of which one side has ended continues in the other direction (RFC 8441 §5).
 #[test]
-fn each_side_of_a_tunnel_ends_by_itself() {
+fn each_side_of_a_tunnel_ends_independently() {
     let settings = SessionSettings { extended_connect: true, ..SessionSettings::default() };
     let mut peer = Peer::open_with(&settings);
     peer.send(&headers(1, 0, &TUNNEL));
@@ -317,7 +317,7 @@ fn authorities() {
 
 /// RFC 9110 §8.6, §10.1.1, RFC 9113 §8.1.1.
 #[test]
-fn framings() {
+fn content_length_and_end_stream_determine_the_framing() {
     for (length, end, expected) in [
         ("", true, Ok(Framing::None)),
         ("", false, Ok(Framing::Frames)),
@@ -353,7 +353,7 @@ fn framings() {
 /// RFC 9113 §8.1.1: "Malformed requests or responses that are detected MUST be treated as a stream
 /// error (Section 5.4.2) of type PROTOCOL_ERROR." Refused requests get a response.
 #[test]
-fn on_a_connection() {
+fn malformed_requests_are_stream_errors_and_refused_ones_get_responses() {
     let mut peer = Peer::open();
     assert!(peer.send(&headers(1, 0, &[(":method", "GET")])).is_empty());
     assert!(peer.send(&data(1, END_STREAM, b"late")).is_empty());
@@ -376,7 +376,7 @@ fn on_a_connection() {
 /// RFC 9113 §8.1.1: "A request or response is also malformed if the value of a content-length
 /// header field does not equal the sum of the DATA frame payload lengths".
 #[test]
-fn content_is_as_long_as_announced() {
+fn content_must_match_the_announced_length() {
     let announced = |bytes| [&POST[..], &[("content-length", bytes)]].concat();
     let begin = |bytes| headers(1, 0, &announced(bytes));
     let malformed = ["reset 1 ProtocolError by us"];
@@ -429,7 +429,7 @@ fn trailers() {
 
 /// All parts of a head are available during its event.
 #[test]
-fn a_head_is_what_the_event_has() {
+fn all_parts_of_a_head_are_available_in_its_event() {
     let mut peer = Peer::open();
     let bytes = headers(1, 0, &get_with(&[("content-length", "7"), ("x", "y")]));
     let mut place = None;

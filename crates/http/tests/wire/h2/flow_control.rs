@@ -15,7 +15,7 @@ const MOST: i64 = 2 << 20;
 /// RFC 9113 §6.9.1: "The sender MUST NOT send a flow-controlled frame with a length that exceeds
 /// the space available in either of the flow-control windows".
 #[test]
-fn room_is_the_smallest_window() {
+fn sendable_bytes_are_limited_by_the_smallest_window() {
     let mut peer = Peer::open();
     peer.send(&[settings(&[(4, 20_000)]), get(1), get(3), get(5), get(7)].concat());
     for stream in [1, 3, 5, 7] {
@@ -65,7 +65,7 @@ fn wrong_increments() {
 /// the size of all stream flow-control windows [...] a sender MUST track the negative flow-control
 /// window"; an overflow is a connection error of type FLOW_CONTROL_ERROR.
 #[test]
-fn first_window_changes() {
+fn changes_of_the_initial_window_apply_to_open_streams() {
     let mut peer = Peer::open();
     peer.send(&[get(1), get(3)].concat());
     peer.begin(1);
@@ -90,7 +90,7 @@ fn first_window_changes() {
 
 /// RFC 9113 §6.9.1: more content than a window allows, including padding.
 #[test]
-fn content_beyond_a_window() {
+fn content_beyond_a_window_is_an_error() {
     let mut peer = Peer::open();
     peer.consumes = false;
     peer.send(&[post(1), post(3)].concat());
@@ -107,7 +107,7 @@ fn content_beyond_a_window() {
 
 /// Unread content closes the window of its stream, and never that of the connection.
 #[test]
-fn streams_that_nobody_reads_leave_the_connection_open() {
+fn unread_streams_do_not_close_the_connection_window() {
     let mut peer = Peer::open();
     peer.consumes = false;
     let (mut used, mut returned) = (0, 0);
@@ -160,7 +160,7 @@ fn consumed_content_opens_the_window() {
 
 /// An upload of little more than a frame is not worth a PING.
 #[test]
-fn no_round_trip_is_measured_for_a_form() {
+fn small_uploads_cause_no_round_trip_measurement() {
     let mut peer = Peer::open();
     peer.send(&headers(1, 0, &[&POST[..], &[("content-length", "16384")]].concat()));
     assert!(peer.ask(&data(1, 0, &[0; 10_000])).is_empty());
@@ -188,7 +188,7 @@ fn send_window(peer: &mut Peer, account: &mut Account) -> i64 {
 /// The window grows, up to the limit, for a client that sends a whole window in each round trip,
 /// and is the default when memory is short. The window of a slower client does not grow.
 #[test]
-fn a_window_grows_to_what_a_round_trip_carries() {
+fn a_window_grows_to_the_bytes_of_a_round_trip() {
     let mut peer = Peer::open();
     let ack = frame(PING, ACK, 0, b"windows.");
     assert!(peer.ask(&ack).is_empty(), "nothing is measured");
@@ -463,7 +463,7 @@ impl Model {
 
 proptest! {
     #[test]
-    fn windows_are_those_of_a_plain_account(acts in proptest::collection::vec(act(), 0..60)) {
+    fn windows_match_a_simple_model(acts in proptest::collection::vec(act(), 0..60)) {
         let mut model = Model::new();
         for act in &acts {
             model.run(act);

@@ -20,7 +20,7 @@ fn fatal(bytes: &[u8]) -> String {
 
 /// RFC 9113 §3.4: the server's preface is SETTINGS, and the first frame it sends.
 #[test]
-fn our_settings_come_first() {
+fn our_settings_are_sent_first() {
     let peer = Peer::new(&SessionSettings::default());
     let sent = frames(&peer.out);
     assert_eq!((sent[0].kind, sent[0].flags, sent[0].stream), (SETTINGS, 0, 0));
@@ -68,7 +68,7 @@ fn settings_follow_the_preface() {
 /// RFC 9113 §4.2: "An endpoint MUST send an error code of FRAME_SIZE_ERROR if a frame exceeds the
 /// size defined in SETTINGS_MAX_FRAME_SIZE".
 #[test]
-fn too_long_a_frame() {
+fn too_long_frames_are_errors() {
     for kind in [DATA, HEADERS, SETTINGS, CONTINUATION, PRIORITY_UPDATE, 0x42] {
         let long = frame(kind, 0, u32::from(kind < 2), &[0; 16_385]);
         assert_eq!(fatal(&long), "FRAME_SIZE_ERROR", "{kind}");
@@ -85,7 +85,7 @@ fn too_long_a_frame() {
 
 /// RFC 9113 §6.3, §6.4, §6.5, §6.7, §6.8, §6.9: lengths that are wrong.
 #[test]
-fn wrong_lengths() {
+fn frames_of_a_wrong_length_are_errors() {
     for (kind, flags, stream, bytes) in [
         (RST_STREAM, 0, 1, 3),
         (RST_STREAM, 0, 1, 5),
@@ -126,7 +126,7 @@ fn priority_of_a_wrong_length() {
 /// RFC 9113 §6: frames of streams on the connection, frames of the connection on a stream; and
 /// RFC 9113 §5.1.1, §5.1: streams that no client can open, or has not opened.
 #[test]
-fn wrong_streams() {
+fn frames_on_a_wrong_stream_are_errors() {
     for (kind, payload) in [
         (DATA, &b"x"[..]),
         (HEADERS, b"\x82\x86\x84"),
@@ -154,7 +154,7 @@ fn wrong_streams() {
 /// RFC 9113 §8.4: "A client cannot push. Thus, servers MUST treat the receipt of a PUSH_PROMISE
 /// frame as a connection error (Section 5.4.1) of type PROTOCOL_ERROR."
 #[test]
-fn no_push() {
+fn push_promise_is_an_error() {
     let promise = frame(PUSH_PROMISE, END_HEADERS, 1, &[&[0, 0, 0, 2], &block(&GET)[..]].concat());
     assert_eq!(fatal(&[get(1), promise].concat()), "PROTOCOL_ERROR");
 }
@@ -185,7 +185,7 @@ fn padding() {
 
 /// RFC 9113 §6.5.2: values that no setting has.
 #[test]
-fn wrong_settings() {
+fn invalid_settings_are_errors() {
     for (name, value, code) in [
         (2, 2, "PROTOCOL_ERROR"),
         (4, 1 << 31, "FLOW_CONTROL_ERROR"),
@@ -215,7 +215,7 @@ fn wrong_settings() {
 /// RFC 9113 §5.5: "Implementations MUST discard frames that have unknown or unsupported types."
 /// §4.1: unknown flags are ignored, and so is the reserved bit.
 #[test]
-fn what_is_unknown_is_ignored() {
+fn unknown_frames_and_flags_are_ignored() {
     let mut peer = Peer::open();
     for stream in [0, 1, 2, 77] {
         assert!(peer.send(&frame(0x33, 0xff, stream, b"whatever")).is_empty());
@@ -273,7 +273,7 @@ fn compression() {
 /// RFC 9113 §6.8: a client announces that it leaves. Its leaving has no effect, for any code (§7):
 /// its later frames are read until it has closed the connection.
 #[test]
-fn the_client_leaves() {
+fn a_goaway_of_the_client_has_no_effect() {
     let mut peer = Peer::open();
     peer.send(&get(1));
     for payload in [&[0; 8][..], b"\0\0\0\0\0\0\0\x0bdebug", &[0, 0, 0, 0, 0, 0, 0, 0xff]] {

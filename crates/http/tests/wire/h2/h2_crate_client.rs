@@ -220,7 +220,7 @@ fn run(pipe_bytes: usize, client: &Builder, server: SessionSettings) {
 }
 
 #[test]
-fn content_comes_back() {
+fn content_is_echoed() {
     let plain = SessionSettings::default();
     let narrow = SessionSettings { streams: 3, connection_window_bytes: 0, ..plain };
     for pipe_bytes in [64, 5000, 1 << 20] {
@@ -243,7 +243,7 @@ fn content_comes_back() {
 /// RFC 9113 §6.8: the client receives GOAWAY, open streams are completed, and then the connection
 /// ends.
 #[test]
-fn the_server_leaves() {
+fn the_server_completes_streams_after_its_goaway() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let (near, far) = duplex(4096);

@@ -37,7 +37,7 @@ fn open(requests: &[Vec<u8>]) -> Peer {
 
 /// RFC 9218 §4, §5, §10.
 #[test]
-fn the_field_of_a_request() {
+fn the_priority_field_of_a_request_is_used() {
     let mut peer = open(&[
         with_priority(1, &["u=5"]),
         with_priority(3, &["i"]),
@@ -66,7 +66,7 @@ fn the_field_of_a_request() {
 /// Non-incremental responses are sent one after the other (RFC 9218 §10), and one with a closed
 /// window delays no other.
 #[test]
-fn one_after_the_other() {
+fn non_incremental_responses_are_sent_one_after_the_other() {
     let mut peer = open(&[get(1), get(3), get(5)]);
     assert_eq!(turns(&mut peer, 3), [1, 1, 1]);
     peer.send(&settings(&[(4, 3)]));
@@ -79,7 +79,7 @@ fn one_after_the_other() {
 
 /// RFC 9218 §7.1: PRIORITY_UPDATE for streams that are open, not yet open, or closed.
 #[test]
-fn updates() {
+fn priority_updates_change_the_order() {
     let mut peer = open(&[get(1), get(3)]);
     assert!(peer.send(&[update(3, "u=0"), update(9, "u=7"), update(5, "u=0")].concat()).is_empty());
     assert_eq!(turns(&mut peer, 1), [3]);
@@ -105,7 +105,7 @@ fn updates() {
 /// state [...] PROTOCOL_ERROR"; stream 0; a stream other than 0 in the header; and more streams
 /// than may be open.
 #[test]
-fn wrong_updates() {
+fn invalid_priority_updates_are_connection_errors() {
     let broken = ["fatal ProtocolError"];
     assert_eq!(Peer::open().send(&update(0, "u=1")), broken);
     assert_eq!(Peer::open().send(&update(2, "u=1")), broken);

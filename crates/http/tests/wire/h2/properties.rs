@@ -145,14 +145,14 @@ fn written(acts: &[Act]) -> Vec<u8> {
 proptest! {
     /// A client that keeps to the rules of the connection never gets a connection error.
     #[test]
-    fn good_connections(acts in vec(act(), 0..60), how in any::<u8>()) {
+    fn valid_connections_have_no_error(acts in vec(act(), 0..60), how in any::<u8>()) {
         let bytes = written(&acts);
         let seen = oracle::h2_session_invariants::check(&[&[how & !1][..], &bytes].concat());
         prop_assert!(!seen.iter().any(|seen| seen.contains("fatal")), "{seen:?}");
     }
 
     #[test]
-    fn spoiled_good_connections(
+    fn valid_connections_with_a_changed_byte_keep_the_invariants(
         acts in vec(act(), 0..60),
         how in any::<u8>(),
         place in any::<Index>(),
@@ -165,12 +165,12 @@ proptest! {
     }
 
     #[test]
-    fn connections(frames in vec(any_frame(), 0..40), how in any::<u8>()) {
+    fn any_frames_keep_the_invariants(frames in vec(any_frame(), 0..40), how in any::<u8>()) {
         oracle::h2_session_invariants::check(&[&[how & !1][..], &frames.concat()].concat());
     }
 
     #[test]
-    fn spoiled_connections(
+    fn any_damaged_frames_keep_the_invariants(
         frames in vec(any_frame(), 1..40),
         how in any::<u8>(),
         spoil in vec((any::<Index>(), any::<u8>()), 0..4),
@@ -186,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes(bytes in vec(any::<u8>(), 0..200)) {
+    fn any_bytes_keep_the_invariants(bytes in vec(any::<u8>(), 0..200)) {
         oracle::h2_session_invariants::check(&bytes);
     }
 }

@@ -39,7 +39,7 @@ fn a_whole_response() {
 
 /// RFC 9113 §4.2, §6.10: a block longer than a frame that the client takes.
 #[test]
-fn a_long_head_is_cut() {
+fn a_long_head_is_split_into_continuation_frames() {
     for (bytes, parts) in [
         (16_384, &["HEADERS 1 end"][..]),
         (16_385, &["HEADERS 1 end …", "CONTINUATION 1"]),
@@ -85,7 +85,7 @@ fn a_smaller_table_is_acknowledged_in_the_next_block() {
 
 /// RFC 9113 §6.9.1, as a fault of the server itself.
 #[test]
-fn content_goes_nowhere_beyond_its_window() {
+fn content_is_never_sent_beyond_its_window() {
     let mut peer = Peer::open();
     peer.send(&get(1));
     peer.begin(1);

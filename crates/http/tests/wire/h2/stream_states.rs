@@ -9,7 +9,7 @@ use super::raw_client::*;
 /// WINDOW_UPDATE, PRIORITY, or RST_STREAM, [...] it MUST respond with a stream error (Section
 /// 5.4.2) of type STREAM_CLOSED."
 #[test]
-fn frames_behind_the_end_of_a_request() {
+fn frames_after_the_end_of_a_request_are_stream_errors() {
     for wrong in [data(1, 0, b"x"), data(1, END_STREAM, b""), get(1), headers(1, 0, &[])] {
         let mut peer = Peer::open();
         peer.send(&[get(1), get(3)].concat());
@@ -108,7 +108,7 @@ fn content_for_a_stream_that_we_have_ended_is_bounded() {
 /// an unexpected stream identifier MUST respond with a connection error (Section 5.4.1) of type
 /// PROTOCOL_ERROR."
 #[test]
-fn numbers_go_up() {
+fn stream_numbers_must_increase() {
     let mut peer = Peer::open();
     assert_eq!(peer.send(&get(5)), ["head 5 GET / end"]);
     assert_eq!(peer.send(&get(3)), ["fatal ProtocolError"]);
@@ -142,7 +142,7 @@ fn too_many_streams() {
 /// that content has arrived and its acknowledgement of the PING has shown that it has read the
 /// response.
 #[test]
-fn a_response_ahead_of_the_end_of_the_request() {
+fn a_response_may_end_before_its_request() {
     const ANSWERED: &[u8; 8] = b"done\0\0\0\x01";
     let mut peer = Peer::open();
     peer.consumes = false;
@@ -168,7 +168,7 @@ fn a_response_ahead_of_the_end_of_the_request() {
 /// Both conditions hold in either order: a client that is asked to stop before it has read the
 /// response may lose it.
 #[test]
-fn a_client_that_has_not_read_the_response_is_not_told_to_stop() {
+fn a_client_is_asked_to_stop_only_after_it_has_read_the_response() {
     let mut peer = Peer::open();
     peer.send(&post(1));
     peer.response(1);
@@ -184,7 +184,7 @@ fn a_client_that_has_not_read_the_response_is_not_told_to_stop() {
 /// RFC 9113 §5.1: "An endpoint MUST NOT send frames other than PRIORITY on a closed stream", and a
 /// stream is closed when the client has ended it too.
 #[test]
-fn who_has_stopped_is_not_told_to() {
+fn a_client_that_has_stopped_is_not_asked_to() {
     for end in [data(1, END_STREAM, b"all"), headers(1, END_STREAM, &[("a", "b")]), reset(1, 8)] {
         let mut peer = Peer::open();
         peer.send(&post(1));
@@ -198,8 +198,8 @@ fn who_has_stopped_is_not_told_to() {
 /// A client that announces no more than its window or the dropped content is never asked to stop,
 /// and its window is opened for all of it.
 #[test]
-fn a_client_that_can_send_all_is_not_told_to_stop() {
-    for (sent, length, opened, is_told) in [
+fn a_client_whose_content_fits_is_not_asked_to_stop() {
+    for (sent, length, opened, is_asked_to_stop) in [
         (0, 65_535, 0, false),
         (0, 65_536, (1 << 20) - 65_535, false),
         (10_000, 75_535, (1 << 20) - 55_535, false),
@@ -217,7 +217,7 @@ fn a_client_that_can_send_all_is_not_told_to_stop() {
         if opened > 0 {
             expected.push(format!("WINDOW_UPDATE 1 {opened}"));
         }
-        if is_told {
+        if is_asked_to_stop {
             expected.push(r"PING done\x00\x00\x00\x01".to_owned());
         }
         assert_eq!(peer.sent(), expected, "{sent} of {length}");
@@ -226,7 +226,7 @@ fn a_client_that_can_send_all_is_not_told_to_stop() {
 
 /// The data kept with a stream is returned once, whichever side ends the stream.
 #[test]
-fn what_is_kept_comes_back() {
+fn the_data_of_a_stream_is_returned_once() {
     let mut peer = Peer::open();
     peer.send(&[get(1), get(3), get(5), get(7)].concat());
     for stream in [1, 3, 5, 7] {
@@ -255,7 +255,7 @@ fn what_is_kept_comes_back() {
 /// RFC 9113 §6.8: first a GOAWAY that refuses nothing, then one with the last accepted stream.
 /// Later streams are ignored, except for the state that they share.
 #[test]
-fn leaving_in_two_steps() {
+fn a_graceful_goaway_has_two_steps() {
     let mut peer = Peer::open();
     peer.send(&post(1));
     peer.session.go_away(&mut peer.out);
@@ -280,7 +280,7 @@ fn leaving_in_two_steps() {
 
 /// An end that cannot wait for the response of the client.
 #[test]
-fn leaving_at_once() {
+fn a_second_go_away_ends_the_connection_at_once() {
     let mut peer = Peer::open();
     peer.session.go_away(&mut peer.out);
     peer.session.go_away(&mut peer.out);
@@ -296,7 +296,7 @@ fn leaving_at_once() {
 /// RFC 9113 §8.1: a client that has to stop is asked to before the connection ends, even if no
 /// stream is open any more.
 #[test]
-fn the_end_waits_for_who_is_to_be_told_to_stop() {
+fn the_connection_end_waits_until_a_client_is_asked_to_stop() {
     const LEAVING: &[u8; 8] = b"leaving.";
     const ANSWERED: &[u8; 8] = b"done\0\0\0\x01";
     let ack = |payload: &[u8]| frame(PING, ACK, 0, payload);
@@ -329,7 +329,7 @@ fn the_end_waits_for_who_is_to_be_told_to_stop() {
 
 /// A client that is not waited for any longer is asked to stop without having acknowledged.
 #[test]
-fn the_last_words() {
+fn an_immediate_end_still_asks_uploading_clients_to_stop() {
     let mut peer = Peer::open();
     peer.send(&[post(1), post(3)].concat());
     peer.response(1);
@@ -363,7 +363,7 @@ fn all_streams_may_end_at_once() {
 
 /// The memory that a client makes the session keep is counted, for each kind.
 #[test]
-fn memory() {
+fn memory_that_a_client_causes_is_counted() {
     let bytes = |frames: &[Vec<u8>]| {
         let mut peer = Peer::open();
         assert_eq!(peer.session.memory_bytes(), 0);

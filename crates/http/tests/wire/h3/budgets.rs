@@ -21,7 +21,7 @@ fn until_the_end(mut round: impl FnMut() -> Vec<String>) -> (usize, String) {
 
 /// Streams are reset by the client (CVE-2023-44487), or because of its errors (CVE-2025-8671).
 #[test]
-fn resets() {
+fn resets_are_limited() {
     let mut peer = Peer::new();
     let all = until_the_end(|| {
         peer.request(&[&get()]);
@@ -38,7 +38,7 @@ fn resets() {
 /// Heads over the limits, or otherwise refused, whose responses are read. Good requests between
 /// them do not refill the budget.
 #[test]
-fn refused_heads() {
+fn refused_heads_are_limited() {
     let many = headers(&[&GET[..], &[("x", "y"); 101]].concat());
     let long = "x".repeat(3 * BLOCK_MAX_BYTES);
     let longer = headers(&[&GET[..], &[("x", &long)]].concat());
@@ -64,7 +64,7 @@ fn refused_heads() {
 
 /// Frames without effect, on a request stream.
 #[test]
-fn trifles_of_a_request() {
+fn frames_without_effect_on_a_request_stream_are_limited() {
     for bytes in [frame(UNKNOWN, b""), frame(UNKNOWN, b"x"), data(b"")] {
         let mut peer = Peer::new();
         let mut stream = peer.begin();
@@ -76,7 +76,7 @@ fn trifles_of_a_request() {
 
 /// Frames without effect on the control stream. SETTINGS uses up one of the budget.
 #[test]
-fn trifles_of_the_connection() {
+fn frames_without_effect_on_the_control_stream_are_limited() {
     for bytes in [
         frame(UNKNOWN, b""),
         frame(GOAWAY, b"\0"),
@@ -97,7 +97,7 @@ fn trifles_of_the_connection() {
 
 /// Frames of unlimited length that are skipped, on any stream and in pieces of any size.
 #[test]
-fn skipped_bytes() {
+fn skipped_bytes_are_limited() {
     let unit = vec![0; SKIP_UNIT_BYTES as usize];
     let endless = front(UNKNOWN, (1 << 62) - 1);
     let mut peer = Peer::new();
@@ -114,7 +114,7 @@ fn skipped_bytes() {
 
 /// Streams that end, or are reset, before their type is known.
 #[test]
-fn streams_of_no_type() {
+fn streams_that_end_before_their_type_are_limited() {
     let mut peer = Peer::new();
     let all = until_the_end(|| peer.uni(&mut UniState::default(), b"", true));
     assert_eq!(all, (1024, TRIFLES.to_owned()));
@@ -128,7 +128,7 @@ fn streams_of_no_type() {
 
 /// Streams that are opened after GOAWAY.
 #[test]
-fn streams_behind_go_away() {
+fn streams_after_goaway_are_limited() {
     let mut peer = Peer::new();
     peer.session.go_away(&mut Vec::new());
     peer.session.go_away(&mut Vec::new());

@@ -17,7 +17,7 @@ fn said(stream: &RequestStream) -> (u8, bool) {
 
 /// RFC 9218 §4, §5.
 #[test]
-fn the_field() {
+fn the_priority_field_of_a_request_is_used() {
     let mut peer = Peer::new();
     for (value, expected) in [("", (3, false)), ("u=1, i", (1, true)), ("u=9", (3, false))] {
         let mut stream = peer.begin();
@@ -38,7 +38,7 @@ fn the_field() {
 /// RFC 9218 §7: a frame may come "before the stream that it references is open"; the last one
 /// counts, and has precedence over the field.
 #[test]
-fn a_frame_ahead_of_its_stream() {
+fn a_priority_update_before_its_stream_is_used() {
     let mut peer = Peer::new();
     let updates = [priority_update(4, "u=5"), priority_update(4, "u=6, i")].concat();
     let (_, seen) = peer.control(&[&settings(&[]), &updates]);
@@ -52,7 +52,7 @@ fn a_frame_ahead_of_its_stream() {
 
 /// A frame between the beginning of a stream and its head, and one after the head.
 #[test]
-fn a_frame_for_an_open_stream() {
+fn a_priority_update_for_an_open_stream_is_used() {
     let mut peer = Peer::new();
     let mut stream = peer.begin();
     let (_, seen) = peer.control(&[&settings(&[]), &priority_update(0, "u=5, i")]);
@@ -67,7 +67,7 @@ fn a_frame_for_an_open_stream() {
 /// RFC 9218 §7.2: "MUST be within the client-initiated bidirectional stream limit", and of no other
 /// kind.
 #[test]
-fn streams_that_cannot_be() {
+fn priority_updates_for_impossible_streams_are_errors() {
     let ours = SessionSettings { streams: 3, ..SessionSettings::default() };
     for (stream, fatal) in [
         (1, true),
@@ -88,7 +88,7 @@ fn streams_that_cannot_be() {
 /// Priorities kept for future streams are counted, with the limit of the streams that may be
 /// opened.
 #[test]
-fn nothing_is_left_behind() {
+fn kept_priorities_do_not_accumulate() {
     let mut peer = Peer::new();
     let (mut state, _) = peer.control(&[&settings(&[])]);
     let mut bytes = Vec::new();

@@ -15,7 +15,7 @@ const MALFORMED: &str = "stream MessageError";
 
 /// RFC 9114 §4.1: a head, content, trailers; and the end, when it is known early and late.
 #[test]
-fn messages() {
+fn messages_have_head_content_trailers_and_end() {
     let mut peer = Peer::new();
     assert_eq!(peer.request(&[&get()]), ["head GET / end"]);
     let sum = headers(&[("sum", "7"), ("content-length", "9")]);
@@ -32,7 +32,7 @@ fn messages() {
 }
 
 #[test]
-fn the_head_says_what_follows() {
+fn the_head_event_has_the_framing_of_the_content() {
     for (fields, fin, framing) in [
         (get(), true, Framing::None),
         (get(), false, Framing::Frames),
@@ -52,7 +52,7 @@ fn the_head_says_what_follows() {
 /// RFC 9114 §4.1: "Receipt of an invalid sequence of frames MUST be treated as a connection error
 /// of type H3_FRAME_UNEXPECTED."
 #[test]
-fn the_order_of_frames() {
+fn frames_in_a_wrong_order_are_connection_errors() {
     let mut peer = Peer::new();
     assert_eq!(peer.request(&[&data(b"x")]), [UNEXPECTED]);
     assert_eq!(peer.request(&[&data(b"")]), [UNEXPECTED]);
@@ -65,7 +65,7 @@ fn the_order_of_frames() {
 
 /// RFC 9114 §7.2.3 to §7.2.8, RFC 9218 §7.2: frames of other streams, of servers, of HTTP/2.
 #[test]
-fn frames_without_a_place() {
+fn frames_that_request_streams_forbid_are_errors() {
     let others =
         [CANCEL_PUSH, SETTINGS, PUSH_PROMISE, GOAWAY, MAX_PUSH_ID, PRIORITY_UPDATE, 0xf0701];
     for kind in others.into_iter().chain([0x2, 0x6, 0x8, 0x9]) {
@@ -125,7 +125,7 @@ fn truncated_frames() {
 /// RFC 9114 §4.1: "When a server does not receive a complete request, it SHOULD abort its response
 /// stream with the error code H3_REQUEST_INCOMPLETE."
 #[test]
-fn no_request() {
+fn incomplete_requests_reset_the_stream() {
     let mut peer = Peer::new();
     assert_eq!(peer.request(&[]), ["stream RequestIncomplete"]);
     assert_eq!(peer.request(&[&frame(UNKNOWN, b"")]), ["stream RequestIncomplete"]);
@@ -179,7 +179,7 @@ fn content_length() {
 
 /// RFC 9204 §2.2: a section that cannot be read ends the connection.
 #[test]
-fn unreadable_sections() {
+fn malformed_field_sections_are_errors() {
     // An index beyond the table; the dynamic table; a string that is not all there; no prefix.
     for bad in [&b"\0\0\xff\x24"[..], b"\x02\0\x80", b"\0\0\x80", b"\0\0\x50\x05ab", b"\0", b""] {
         let mut peer = Peer::new();
@@ -211,7 +211,7 @@ fn refusals() {
 
 /// A head over the limit is refused once its first part has arrived; the rest is skipped.
 #[test]
-fn a_head_longer_than_any() {
+fn a_head_over_the_limit_is_refused_early_and_skipped() {
     let mut peer = Peer::new();
     let long = "x".repeat(3 * BLOCK_MAX_BYTES);
     let fields = [(":method", "HEAD"), ("accept", "text/plain"), ("x", &long)];
@@ -267,7 +267,7 @@ fn the_longest_frame() {
 
 /// RFC 9114 §5.2: streams that GOAWAY has excluded are not processed.
 #[test]
-fn streams_behind_go_away() {
+fn streams_after_goaway_are_rejected() {
     let mut peer = Peer::new();
     let mut out = Vec::new();
     peer.request(&[&get()]);

@@ -18,7 +18,7 @@ fn behind_settings(frames: &[&[u8]]) -> Vec<String> {
 }
 
 #[test]
-fn what_this_side_says_first() {
+fn the_control_stream_begins_with_the_settings() {
     let mut out = Vec::new();
     Peer::new().session.open(&mut out);
     // The type of the stream; SETTINGS with MAX_FIELD_SECTION_SIZE 16384 and a reserved one.
@@ -32,7 +32,7 @@ fn what_this_side_says_first() {
 
 /// RFC 9114 §6.2.1: SETTINGS "MUST be sent as the first frame of each control stream".
 #[test]
-fn settings_first() {
+fn the_peer_must_send_settings_first() {
     let good = settings(&[(1, 4096), (7, 100), (6, 1 << 40), (UNKNOWN, 0), (8, 1)]);
     assert!(Peer::new().control(&[&good]).1.is_empty());
     for kind in [DATA, GOAWAY, MAX_PUSH_ID, PRIORITY_UPDATE, 0x2, UNKNOWN] {
@@ -45,7 +45,7 @@ fn settings_first() {
 
 /// RFC 9114 §7.2.4.1, §11.2.2: settings of HTTP/2, and any that came twice, are refused.
 #[test]
-fn settings_that_must_not_be() {
+fn forbidden_settings_are_errors() {
     for name in [0, 2, 3, 4, 5] {
         assert_eq!(Peer::new().control(&[&settings(&[(name, 0)])]).1, ["fatal SettingsError"]);
     }
@@ -62,7 +62,7 @@ fn settings_that_must_not_be() {
 
 /// RFC 9114 §7.2.1, §7.2.2, §7.2.5, §7.2.8.
 #[test]
-fn frames_without_a_place() {
+fn frames_that_the_control_stream_forbids_are_errors() {
     for kind in [DATA, HEADERS, PUSH_PROMISE, 0x2, 0x6, 0x8, 0x9] {
         assert_eq!(behind_settings(&[&frame(kind, b"")]), [UNEXPECTED], "{kind:#x}");
         assert_eq!(behind_settings(&[&front(kind, 1 << 40)]), [UNEXPECTED], "{kind:#x}");
@@ -103,7 +103,7 @@ fn pushes() {
 
 /// RFC 9114 §7.1: "additional bytes after the identified fields", or an end before theirs.
 #[test]
-fn payloads_of_a_wrong_length() {
+fn payloads_of_a_wrong_length_are_errors() {
     for kind in [GOAWAY, MAX_PUSH_ID, CANCEL_PUSH] {
         for payload in [&b""[..], b"\x40", b"\0\0", b"\xc0\0\0\0\0\0\0"] {
             assert_eq!(behind_settings(&[&frame(kind, payload)]), [FRAME], "{payload:?}");
@@ -131,7 +131,7 @@ fn long_frames() {
 
 /// RFC 9114 §6.2.1, RFC 9204 §4.2: critical streams must not end.
 #[test]
-fn critical_streams_stay() {
+fn closed_critical_streams_are_errors() {
     for kind in [0, 2, 3] {
         let mut peer = Peer::new();
         let mut state = UniState::default();
@@ -149,7 +149,7 @@ fn critical_streams_stay() {
 
 /// RFC 9114 §6.2.1, RFC 9204 §4.2: there is one of each; §6.2.2: "a client cannot push".
 #[test]
-fn streams_that_cannot_be() {
+fn forbidden_streams_are_errors() {
     for kind in [0, 2, 3] {
         let mut peer = Peer::new();
         assert!(peer.uni(&mut UniState::default(), &[kind], false).is_empty());
@@ -191,7 +191,7 @@ fn streams_of_qpack() {
 
 /// Types and frames may come in any pieces.
 #[test]
-fn pieces() {
+fn frames_are_parsed_in_any_pieces() {
     let update = priority_update(0, "u=5");
     let pushed = frame(CANCEL_PUSH, b"\0");
     let unknown = frame(UNKNOWN, b"abc");

@@ -71,7 +71,7 @@ fn pings_and_pongs_have_up_to_125_bytes() {
 
 /// Cases 3 and 4: reserved bits and opcodes.
 #[test]
-fn nothing_reserved_is_taken() {
+fn reserved_bits_and_codes_are_refused() {
     for bits in [0x10, 0x20, 0x30] {
         for kind in [CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG] {
             let frames = [frame(FIN | TEXT, b"a"), frame(FIN | bits | kind, b"")];
@@ -307,7 +307,7 @@ fn compressed_messages() {
 /// A frame of a compressed message is read to its end before the next one, however small the space
 /// for output is: the first error is reported first.
 #[test]
-fn what_is_wrong_first_does_not_depend_on_room() {
+fn the_first_error_does_not_depend_on_the_output_space() {
     let malformed = frame(RSV1 | TEXT, &[0xd2, 0x40, 0x40]);
     let frames = [malformed, frame(FIN | TEXT, b"")];
     let found = found(true, &frames);

@@ -54,7 +54,7 @@ fn noise() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_cut_gives_the_same(
+    fn frames_cut_anywhere_give_the_same_messages(
         parts in vec(prop_oneof![4 => message(), 1 => noise()], 1..4),
         has_deflate in prop::bool::weighted(0.8), is_limited in prop::bool::weighted(0.2),
         cut in 1_usize..100, room in 1_usize..1000,

@@ -50,7 +50,7 @@ fn a_mount_has_defaults() {
 }
 
 #[test]
-fn every_key_of_a_mount_is_taken() {
+fn every_key_of_a_mount_is_parsed() {
     let mount = read(
         "path = \"/api/\"\nproxy = [\"https://a:1\", \"unix:/run/b.sock\"]\ntimeout = 7\n\
          upstream-path = \"/v1\"\nhost = \"app.internal:80\"\ntls-name = \"a.internal\"\n\
@@ -85,7 +85,7 @@ fn every_key_of_a_mount_is_taken() {
 }
 
 #[test]
-fn contradictions_are_found_where_they_stand() {
+fn contradictions_are_reported_at_their_position() {
     for (lines, message, line, column) in [
         ("proxy = [\"http://a\", \"http://a:80\"]", "proxy: the server is given twice", 3, 22),
         ("proxy = \"http://a\"\ntls-name = \"a\"", "tls-name: has no effect without", 4, 12),

@@ -28,7 +28,7 @@ impl ExplanationDraft<'_> {
         let Some(rules) = site.generation.access() else { return false };
         let asked = rules.covering(&PathReadings::of_sent(head.target.path));
         let Some(archive) = archive else {
-            return self.tells_other_origins(asked, site, head) || self.checked(asked, site, head);
+            return self.explain_cors(asked, site, head) || self.checked(asked, site, head);
         };
         let met = MetRules::new(Some(rules));
         let (mut work, mut pieces) = (RequestBuffers::new(), Pieces::new());
@@ -39,12 +39,7 @@ impl ExplanationDraft<'_> {
 
     /// Explains the CORS fields of the access rules for the path of a request. Returns whether it
     /// is a preflight request that one of them responds to.
-    fn tells_other_origins(
-        &mut self,
-        set: RuleSet,
-        site: &LoadedSite,
-        head: &RequestHead<'_>,
-    ) -> bool {
+    fn explain_cors(&mut self, set: RuleSet, site: &LoadedSite, head: &RequestHead<'_>) -> bool {
         let Some(rules) = site.generation.access() else { return false };
         if rules.gives_request_ids {
             let note = "the response has an X-Request-Id with a random number";

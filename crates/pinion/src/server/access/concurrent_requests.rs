@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_has_as_many_as_it_may() {
+    fn a_client_has_at_most_its_limit_of_requests() {
         let requests = Arc::new(ConcurrentRequests::default());
         let first = requests.count((1, CLIENT), 2).expect("one");
         let second = requests.count((1, CLIENT), 2).expect("two");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_have_ended_are_let_go_of() {
+    fn ended_requests_are_released() {
         let requests = Arc::new(ConcurrentRequests::default());
         let counted = |rule| requests.count((rule, CLIENT), 9).expect("counted");
         let mut open = OpenRequests { last: u32::MAX - 1, ..OpenRequests::default() };

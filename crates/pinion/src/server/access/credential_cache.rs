@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_known_for_a_minute() {
+    fn credentials_are_cached_for_a_minute() {
         let cache = CredentialCache::new([7; 32]);
         let [file, other_file] = [b"ann:1", b"ann:2"].map(|content| blake3::hash(content));
         let digest = cache.digest(&file, "ann", "open");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn it_never_holds_more_than_its_limit() {
+    fn the_cache_never_exceeds_its_limit() {
         let cache = CredentialCache::new([7; 32]);
         let digest = |number: u64| cache.digest(&blake3::hash(&number.to_ne_bytes()), "", "");
         let many = CREDENTIALS_MAX as u64;

@@ -92,8 +92,8 @@ impl PasswordFile {
             return Err("this line has no colon; write NAME:HASH".to_owned());
         };
         if user.is_empty() || user.len() > USER_MAX_BYTES || user.contains(char::is_control) {
-            let what = format!("1 to {USER_MAX_BYTES} bytes without control characters");
-            return Err(format!("the name of a user has {what}"));
+            let expected = format!("1 to {USER_MAX_BYTES} bytes without control characters");
+            return Err(format!("the name of a user has {expected}"));
         }
         let hash = rest.split(':').next().unwrap_or_default();
         let hash = StoredHash::parse(hash).map_err(|why| format!("{user}: {why}"))?;
@@ -206,9 +206,9 @@ fn has_large_numbers(text: &str) -> bool {
 impl fmt::Display for HashError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Other(what) => write!(
+            Self::Other(kind) => write!(
                 f,
-                "has {what}; only bcrypt and Argon2id are accepted, make another one with \
+                "has {kind}; only bcrypt and Argon2id are accepted, make another one with \
                  htpasswd -B -C 12"
             ),
             Self::Malformed => f.write_str("the hash is malformed; make another one"),

@@ -69,7 +69,7 @@ impl SiteResponders<'_> {
             }
             LiveOutcome::SlashRedirect => live_slash_redirect(&archive, head, work),
             LiveOutcome::Failed(failure) => {
-                generation.report().tell(now, failure.status, head.target.raw, &failure);
+                generation.report().report_error(now, failure.status, head.target.raw, &failure);
                 error_for(failure.status, &archive, head, work)
             }
             LiveOutcome::Withheld | LiveOutcome::Nothing => error_for(404, &archive, head, work),

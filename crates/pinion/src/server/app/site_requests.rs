@@ -268,7 +268,7 @@ fn report_damage(
         Some(damage) => damage,
         None => &"damage",
     };
-    generation.report().tell(now, 500, head.target.raw, why);
+    generation.report().report_error(now, 500, head.target.raw, why);
 }
 
 /// Returns the response to a request that says https on a connection that is not encrypted

@@ -107,7 +107,7 @@ impl SiteResponders<'_> {
             }
             FoundPage::Other { key, why } => {
                 let wrong = WrongValue { key: &key, why };
-                generation.report().tell(exchange.now(), 500, head.target.raw, &wrong);
+                generation.report().report_error(exchange.now(), 500, head.target.raw, &wrong);
                 error_for(500, &archive, head, work)
             }
         };

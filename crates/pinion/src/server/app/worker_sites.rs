@@ -143,13 +143,13 @@ impl SiteGeneration {
 /// Reports that a script that was proven does not start in this worker.
 #[cold]
 fn report_refused(generation: &Generation, problem: &ScriptProblem, has_earlier: bool) {
-    let what = generation.program().map_or("a script", SiteProgram::name);
+    let program_name = generation.program().map_or("a script", SiteProgram::name);
     if has_earlier {
         stderr::line(format_args!(
-            "pinion: cannot reload {what} in one worker, keeping the previous version"
+            "pinion: cannot reload {program_name} in one worker, keeping the previous version"
         ));
     } else {
-        stderr::line(format_args!("pinion: cannot start {what} in one worker"));
+        stderr::line(format_args!("pinion: cannot start {program_name} in one worker"));
     }
     stderr::line(format_args!("pinion: {problem}"));
     for line in problem.stack() {

@@ -80,10 +80,10 @@ impl SourceError {
             else {
                 continue;
             };
-            let is_told = number < in_first && !found.behind.is_empty();
+            let has_own_message = number < in_first && !found.behind.is_empty();
             let column = found.column.map_or_else(String::new, |column| format!(":{column}"));
             return Self {
-                message: if is_told { found.behind } else { first }.to_owned(),
+                message: if has_own_message { found.behind } else { first }.to_owned(),
                 position: Some(format!("{}:{}{column}", found.file, found.line)),
                 column: found.column,
                 lines: Some(lines),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_without_a_known_place_is_shown_as_it_is() {
+    fn a_message_without_a_known_position_is_shown_unchanged() {
         for message in ["nothing to see", "other.lua:3: bad", "main.lua:9: bad"] {
             let error = SourceError::new(message, read);
             assert_eq!((&*error.message, error.position), (message, None));
@@ -231,7 +231,9 @@ mod tests {
     proptest! {
         /// Whatever a message and a source contain, the page has the same elements.
         #[test]
-        fn everything_is_text(message in "(?s).{0,60}", source in "(?s).{0,60}") {
+        fn hostile_text_adds_no_elements_to_the_page(
+            message in "(?s).{0,60}", source in "(?s).{0,60}",
+        ) {
             let open = |text: &str| text.matches('<').count();
             let message = message.replace(['\n', ':'], "");
             let error = SourceError::new(&format!("a:1:1: {message}"), |_| Some(source.clone()));

@@ -216,12 +216,12 @@ impl Gateway {
     #[cold]
     fn log_cgi(
         &self,
-        what: &str,
+        outcome: &str,
         waiting: &OpenRequest,
         failure: &CgiFailure,
         exchange: &Exchange<'_>,
     ) {
-        let failure = LoggedFailure::of_script(what, failure, &waiting.mount);
+        let failure = LoggedFailure::of_script(outcome, failure, &waiting.mount);
         self.shared.failures.log(&failure, waiting, exchange);
     }
 }

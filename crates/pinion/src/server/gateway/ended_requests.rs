@@ -94,9 +94,15 @@ impl Gateway {
 
     /// Logs why a request has no response, or not all of one.
     #[cold]
-    fn log(&self, what: &str, waiting: &OpenRequest, error: &ProxyError, exchange: &Exchange<'_>) {
+    fn log(
+        &self,
+        outcome: &str,
+        waiting: &OpenRequest,
+        error: &ProxyError,
+        exchange: &Exchange<'_>,
+    ) {
         if error.is_logged() {
-            let failure = LoggedFailure::of_server(what, error, &waiting.mount);
+            let failure = LoggedFailure::of_server(outcome, error, &waiting.mount);
             self.shared.failures.log(&failure, waiting, exchange);
         }
     }

@@ -27,7 +27,7 @@ pub(super) struct FailureLog {
 /// A request that has failed.
 pub(super) struct LoggedFailure<'f> {
     /// The status of the response, or its fate.
-    pub(super) what: &'f str,
+    pub(super) outcome: &'f str,
     /// The script or the server; "" if it is about none.
     pub(super) subject: &'f str,
     /// The object of the failure that a client may choose; "" if there is none.
@@ -40,25 +40,25 @@ pub(super) struct LoggedFailure<'f> {
 
 impl<'f> LoggedFailure<'f> {
     /// Returns the failure of a script, whose mount has this path.
-    pub(super) fn of_script(what: &'f str, failure: &'f CgiFailure, mount: &str) -> Self {
+    pub(super) fn of_script(outcome: &'f str, failure: &'f CgiFailure, mount: &str) -> Self {
         let advice = match failure {
             CgiFailure::LengthRequired => Some(raise_buffer_limit(mount)),
             failure => failure.malformed_line().map(|line| format!("; the line is \"{line}\"")),
         };
-        Self { what, subject: failure.script(), about: "", cause: failure, advice }
+        Self { outcome, subject: failure.script(), about: "", cause: failure, advice }
     }
 
     /// Returns the failure of another server, whose mount has this path.
-    pub(super) fn of_server(what: &'f str, error: &'f ProxyError, mount: &str) -> Self {
+    pub(super) fn of_server(outcome: &'f str, error: &'f ProxyError, mount: &str) -> Self {
         let is_length = matches!(error, ProxyError::LengthRequired);
         let advice = is_length.then(|| raise_buffer_limit(mount));
-        Self { what, subject: error.upstream(), about: "", cause: error, advice }
+        Self { outcome, subject: error.upstream(), about: "", cause: error, advice }
     }
 
     /// Returns a number for its kind.
     fn kind(&self, mount: &str) -> u64 {
         let mut hasher = KindHasher(DefaultHasher::new());
-        (mount, self.what, self.subject).hash(&mut hasher.0);
+        (mount, self.outcome, self.subject).hash(&mut hasher.0);
         // Writing to a hasher does not fail.
         let _written = write!(hasher, "{}", self.cause);
         hasher.0.finish()
@@ -91,13 +91,17 @@ impl FailureLog {
     ) {
         let kind = failure.kind(&waiting.mount);
         let Some(suppressed) = self.admit(kind, exchange.now().monotonic_ms) else { return };
-        let LoggedFailure { what, about, cause, advice, .. } = failure;
+        let LoggedFailure { outcome, about, cause, advice, .. } = failure;
         let target = waiting.target.escape_ascii();
         let advice = advice.as_deref().unwrap_or_default();
         match suppressed {
-            0 => stderr::line(format_args!("pinion: {what} for {target}: {about}{cause}{advice}")),
+            0 => {
+                stderr::line(format_args!(
+                    "pinion: {outcome} for {target}: {about}{cause}{advice}"
+                ));
+            }
             count => stderr::line(format_args!(
-                "pinion: {what} for {target}: {about}{cause}{advice} (and {count} more before)"
+                "pinion: {outcome} for {target}: {about}{cause}{advice} (and {count} more before)"
             )),
         }
     }
@@ -122,11 +126,12 @@ mod tests {
     use crate::server::log_throttle::BETWEEN_LINES_MS;
 
     fn kind(mount: &str, subject: &str, cause: &str) -> u64 {
-        LoggedFailure { what: "502", subject, about: "", cause: &cause, advice: None }.kind(mount)
+        LoggedFailure { outcome: "502", subject, about: "", cause: &cause, advice: None }
+            .kind(mount)
     }
 
     #[test]
-    fn a_kind_is_a_mount_and_a_script_and_a_cause() {
+    fn a_failure_kind_is_a_mount_a_script_and_a_cause() {
         let one = kind("/cgi", "/srv/a1", "no output for 60 s");
         assert_eq!(one, kind("/cgi", "/srv/a1", "no output for 7 s"));
         for other in [

@@ -83,9 +83,14 @@ impl Gateway {
         exchange: &Exchange<'_>,
     ) {
         // The path may be a client's choice, so it makes no other kind.
-        let (what, about) = (status.to_string(), format!("{named}: {cause}"));
-        let failure =
-            LoggedFailure { what: &what, subject: kind, about: &about, cause: &"", advice: None };
+        let (outcome, about) = (status.to_string(), format!("{named}: {cause}"));
+        let failure = LoggedFailure {
+            outcome: &outcome,
+            subject: kind,
+            about: &about,
+            cause: &"",
+            advice: None,
+        };
         self.shared.failures.log(&failure, waiting, exchange);
     }
 }

@@ -55,7 +55,7 @@ fn found(live: &LiveFiles, path: &str) -> String {
 }
 
 #[test]
-fn the_longest_path_has_a_file_or_nobody_has() {
+fn the_longest_matching_folder_decides() {
     let folder = TestFolder::new();
     for name in ["a/x.txt", "a/b/y.txt", "c/z.txt", "a/index.html"] {
         folder.write(name, name);
@@ -102,7 +102,7 @@ fn a_folder_of_the_site_is_looked_up_again_for_each_path() {
 }
 
 #[test]
-fn a_stamp_tells_states_apart() {
+fn a_stamp_distinguishes_states_of_a_file() {
     let folder = TestFolder::new();
     folder.write("a/x.txt", "x");
     let live = folder.live(&["a"]);

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_of_a_mounted_kind_are_for_the_mount_or_nobody() {
+    fn sources_of_a_mounted_kind_are_passed_on_or_withheld() {
         let names = withheld(&[".php"], &[]);
         for path in ["/a.php", "/a/b.php", "/a.php/x", "/a.php/x.bak", "/A.php"] {
             assert_eq!(names.verdict(path.as_bytes()), NameVerdict::PassOn, "{path}");

@@ -37,7 +37,7 @@ fn the_longest_path_covers_itself_and_all_below() {
 }
 
 #[test]
-fn extensions_come_before_the_root() {
+fn extensions_precede_the_root() {
     let mounts = mounts(&["/", "*.gz", "*.tar.gz"]).expect("mounts");
     for (path, expected) in [
         ("/a/b.gz", "*.gz"),
@@ -127,7 +127,7 @@ mod any_spelling {
 
     proptest! {
         #[test]
-        fn the_archive_does_not_respond_for_a_mount(
+        fn the_archive_does_not_respond_to_paths_of_a_mount(
             segments in prop::collection::vec((segment(), between()), 1..4),
             mounted in prop::collection::vec(1_usize..4, 1..3),
             front in prop_oneof![4 => Just(""), 1 => Just("/."), 1 => Just("/x/..")],

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_end_a_quotation_is_not_plain() {
+    fn paths_with_special_characters_are_not_plain() {
         assert!(is_plain("/run/user/1000/pinion-programs-0a/php-fpm.sock") && is_plain(""));
         for text in ["/run/\"", "/a\nb", "/a${b}", "/a;b", "/a\\b", "/\u{fc}"] {
             assert!(!is_plain(text), "{text}");

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_have_versions() {
+    fn versions_are_parsed_from_program_names() {
         for (name, expected) in [
             ("php-fpm", Some(&[u32::MAX][..])),
             ("php-fpm8.2", Some(&[8, 2])),

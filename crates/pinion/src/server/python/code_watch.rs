@@ -102,7 +102,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn changes_of_code_are_told_also_in_folders_that_have_come() {
+    fn code_changes_are_reported_also_in_new_folders() {
         let id = std::process::id();
         let folder = std::env::temp_dir().join(format!("pinion-code-watch-{id}"));
         fs::create_dir_all(folder.join("shop/venv")).expect("made");

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_among_other_output() {
+    fn settings_are_parsed_among_other_output() {
         let output = "hello\npinion:\t/static/\t/srv/static\npinion:\t\t/srv/media\n";
         let found = DjangoFolders::parse(output, Path::new("/srv"));
         let expected = Some(("/static".to_owned(), "/srv/static".to_owned()));

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_and_the_file_of_a_process_are_free_behind_it() {
+    fn the_name_and_file_of_an_ended_process_are_reused() {
         let files = ProcessFiles::default();
         let socket = || files.socket(|name| name == "python-2").expect("a socket");
         let (first, second) = (socket(), socket());

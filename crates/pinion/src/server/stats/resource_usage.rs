@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_counted_behind_the_name() {
+    fn fields_are_counted_after_the_program_name() {
         let mut usage = Usage::default();
         let text = "42 (a) b (c) S 1 2 3 4 5 6 100 0 7 0 250 150 0 0 20 0 3 0 99 5000000 1200 1";
         usage.read_stat(text, 100, 4096);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_nothing() {
+    fn unreadable_values_are_zero() {
         let mut usage = Usage::default();
         for text in ["", ")", "1 (x) S", "nonsense"] {
             usage.read_stat(text, 100, 4096);

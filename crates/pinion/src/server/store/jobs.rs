@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_scripts_that_are_gone_are_not_run() {
+    fn jobs_of_removed_scripts_are_not_run() {
         let (store, jobs) = jobs();
         let has_visits = || store.look(0, b"visits", 0, |value| value.is_some()).expect("no job");
         assert!(jobs.run_for_script(job(&store), &Weak::new()).is_none());

@@ -4,7 +4,7 @@
 //! Files are looked at every two seconds. Notices of the kernel would have to be asked for at every
 //! link and folder on the way, and there are two small files where a site has thousands.
 
-use super::{Tls, tell};
+use super::{Tls, report_certificate};
 use crate::certificate_files::BadFile;
 use crate::control::protocol::Message;
 use crate::self_signed;
@@ -223,10 +223,10 @@ impl KeeperState {
         }
         self.publish();
         for (files, certificate) in taken.iter().filter_map(|at| self.loaded.get(*at)) {
-            tell(files, certificate, self.own.is_some(), reports);
+            report_certificate(files, certificate, self.own.is_some(), reports);
             reports.log(&taken_up(files, certificate));
         }
-        self.tell_unnamed_host(reports);
+        self.warn_of_unnamed_host(reports);
     }
 
     /// Makes these the files: all of them can be used, or nothing changes.
@@ -246,10 +246,10 @@ impl KeeperState {
         (self.loaded, self.looks, self.own) = (loaded, looks, None);
         self.publish();
         for (files, certificate) in &self.loaded {
-            tell(files, certificate, false, reports);
+            report_certificate(files, certificate, false, reports);
             reports.log(&taken_up(files, certificate));
         }
-        self.tell_unnamed_host(reports);
+        self.warn_of_unnamed_host(reports);
     }
 
     fn publish(&mut self) {
@@ -260,7 +260,7 @@ impl KeeperState {
     }
 
     /// Warns when no certificate names the host any more that redirects lead to.
-    fn tell_unnamed_host(&mut self, reports: &Reports) {
+    fn warn_of_unnamed_host(&mut self, reports: &Reports) {
         let names_host = self.is_host_named();
         let was_named = std::mem::replace(&mut self.names_host, names_host);
         if let Some(CanonicalHost { host, .. }) = &self.leads_to
@@ -340,7 +340,7 @@ mod tests {
 
     /// The sites are built between these two steps.
     #[test]
-    fn what_changes_after_it_was_read_and_before_the_thread_starts_is_taken_up() {
+    fn files_changed_before_the_thread_starts_are_reloaded() {
         let id = std::process::id();
         let folder = std::env::temp_dir().join(format!("pinion-keeper-{id}"));
         fs::create_dir_all(&folder).expect("a folder");

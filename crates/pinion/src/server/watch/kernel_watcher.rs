@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_watched_is_one_line_for_people() {
+    fn watch_errors_are_one_readable_line() {
         let denied = || io::Error::from_raw_os_error(libc::EACCES);
         let full = || io::Error::from_raw_os_error(libc::ENOSPC);
         let watch = |error: notify::Error| error.add_path("site/a".into());

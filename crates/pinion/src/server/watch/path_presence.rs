@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_gone_once_and_back_once() {
+    fn absence_and_return_are_reported_once() {
         let mut file = Presence::new(WatchedKind::PasswordFile, Path::new("users"));
         assert_eq!(file.update(true, false), None);
         assert_eq!(file.update(false, true), None, "it is being replaced");
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_served_is_served_again() {
+    fn only_the_message_about_a_site_mentions_serving() {
         let line = |kind| Presence::new(kind, Path::new("a")).gone_line();
         assert!(line(WatchedKind::Site).contains("it is served again"));
         let file = line(WatchedKind::PasswordFile);

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn names_decide_by_where_the_site_has_a_file() {
+    fn name_filters_apply_to_the_path_within_the_site() {
         let folder = Folder::new("names");
         let links = [("parts", ".parts"), ("one.html", "../out/a.html"), ("sub", "../out/sub")];
         let scope = folder.scope(&links);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_the_content_only_code_concerns_a_site() {
+    fn outside_the_content_folder_only_code_concerns_a_site() {
         let folder = Folder::new("beside-content");
         let mut scope = folder.scope(&[]);
         let code = vec!["gone/x.lua".into()];
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_beside_the_folder_are_watched_where_they_are() {
+    fn rules_files_outside_the_folder_are_watched() {
         let folder = Folder::new("beside");
         let names = NameFilter::new(&[], &[]).expect("names");
         let rules = folder.0.join("rules");
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_elsewhere_is_found_among_many() {
+    fn a_changed_link_target_is_found_among_many() {
         let folder = Folder::new("many");
         let mut scope = folder.scope(&[("z.html", "../out/a.html")]);
         let many = (0..2 * LINKS_PER_LOOK).map(|number| PathBuf::from(format!("{number}.html")));

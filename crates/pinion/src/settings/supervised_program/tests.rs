@@ -109,7 +109,7 @@ fn users_and_groups_are_found_by_name_and_number() {
 }
 
 #[test]
-fn what_is_wrong_is_said_of_its_key() {
+fn errors_are_reported_for_their_key() {
     for (lines, row, message) in [
         ("command = \"sh\"", "program-command", "command: \"sh\" is not an absolute path"),
         ("user = \"nosuch\"", "program-user", "user: unknown user `nosuch`"),
@@ -126,7 +126,7 @@ fn what_is_wrong_is_said_of_its_key() {
 
 /// The files may exist later, so a program is valid without them.
 #[test]
-fn files_that_are_missing_are_said_of_their_key() {
+fn missing_files_are_reported_for_their_key() {
     for (lines, row, message) in [
         ("command = \"/no/such\"", "program-command", "command: cannot open /no/such: No such"),
         ("command = \"/etc/passwd\"", "program-command", "command: /etc/passwd is not executable"),
@@ -141,7 +141,7 @@ fn files_that_are_missing_are_said_of_their_key() {
 }
 
 #[test]
-fn faults_have_their_lines() {
+fn errors_have_their_lines() {
     let program = "[[program]]\nname = \"a\"\ncommand = \"/bin/sh\"\n";
     for (lines, expected) in [
         (

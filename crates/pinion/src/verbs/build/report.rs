@@ -13,7 +13,7 @@ use std::path::Path;
 const NAMED: usize = 10;
 
 /// Reports it on stderr: warnings, then one line.
-pub(crate) fn tell(build: &Build, summary: &Summary, of_code: &[String], style: TerminalStyle) {
+pub(crate) fn print(build: &Build, summary: &Summary, of_code: &[String], style: TerminalStyle) {
     let warning = style.yellow("warning");
     for problem in &summary.problems {
         stderr::line(format_args!("{warning}: left out {problem}"));
@@ -74,13 +74,13 @@ fn line(output: &Path, summary: &Summary, style: TerminalStyle) -> String {
     line
 }
 
-fn name_some(style: TerminalStyle, what: &str, names: &[String]) {
+fn name_some(style: TerminalStyle, label: &str, names: &[String]) {
     for name in names.iter().take(NAMED) {
-        stderr::line(format_args!("{}: {name}", style.dim(what)));
+        stderr::line(format_args!("{}: {name}", style.dim(label)));
     }
     if names.len() > NAMED {
         let more = counted((names.len() - NAMED) as u64, "more path");
-        stderr::line(format_args!("{}: and {more} (--json names all)", style.dim(what)));
+        stderr::line(format_args!("{}: and {more} (--json names all)", style.dim(label)));
     }
 }
 

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_rules() {
+    fn added_removed_and_reordered_rules_are_found() {
         let list = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         for (before, after, added, removed, reordered) in [
             ("a b", "a b", "", "", false),

@@ -130,9 +130,9 @@ fn about(listed: &ListedEntry) -> String {
 fn details(found: &FoundDifference<'_>, before: &ListedEntry, after: &ListedEntry) -> Vec<String> {
     let aspects = found.change.aspects;
     let mut details = Vec::new();
-    let mut arrow = |differs: bool, what: &str, before: String, after: String| match differs {
-        true if before == after => details.push(format!("{what} {after}").trim().to_owned()),
-        true => details.push(format!("{what} {before} -> {after}").trim().to_owned()),
+    let mut arrow = |differs: bool, label: &str, before: String, after: String| match differs {
+        true if before == after => details.push(format!("{label} {after}").trim().to_owned()),
+        true => details.push(format!("{label} {before} -> {after}").trim().to_owned()),
         false => {}
     };
     let none = || "none".to_owned();
@@ -175,11 +175,11 @@ fn summary(totals: &Totals) -> Vec<String> {
     if totals.other_names > 0 {
         line.push_str(&format!("; {} of these", counted(totals.other_names, "other name")));
     }
-    let bytes = |what: &str, figure: super::BeforeAfter| {
+    let bytes = |label: &str, figure: super::BeforeAfter| {
         let (before, after) = (figure.before, figure.after);
         let sign = if after < before { "-" } else { "+" };
         let (old, new, by) = (size(before), size(after), size(before.abs_diff(after)));
-        format!("{what} {old} -> {new} ({sign}{by})")
+        format!("{label} {old} -> {new} ({sign}{by})")
     };
     let sizes = [bytes("content", totals.content_bytes), bytes("archive", totals.archive_bytes)];
     vec![line, sizes.join(", ")]

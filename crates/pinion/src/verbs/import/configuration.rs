@@ -128,14 +128,14 @@ fn report(import: &Import, output: &Path, draft: &ConfigurationDraft, style: Ter
     // Paths that are open now are reported last, where they are seen.
     let (open, closed): (Vec<&Leftover>, Vec<&Leftover>) =
         leftovers.into_iter().partition(|leftover| leftover.opens);
-    let tell = |leftovers: &[&Leftover], word: &str| {
+    let print_leftovers = |leftovers: &[&Leftover], word: &str| {
         for Leftover { place, message, .. } in leftovers {
             let joint = if place.starts_with('/') { ": " } else { ":" };
             stderr::line(format_args!("{word}: {file}{joint}{place}: {message}"));
         }
     };
-    tell(&closed, &style.yellow("warning"));
-    tell(&open, &style.red("OPEN"));
+    print_leftovers(&closed, &style.yellow("warning"));
+    print_leftovers(&open, &style.red("OPEN"));
     let keys = counted(draft.keys(), "key");
     let name = output.display().to_string();
     let mut line = format!("{}: {keys}", style.bold(&name));

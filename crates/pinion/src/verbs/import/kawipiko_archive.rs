@@ -38,7 +38,7 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
             Ok(())
         }
         Ok(imported) => {
-            tell(output, &imported, TerminalStyle::of_stderr());
+            print_report(output, &imported, TerminalStyle::of_stderr());
             Ok(())
         }
         Err(ImportError::Build(error)) => Err(build_options::failure(error)),
@@ -46,7 +46,7 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
     }
 }
 
-fn tell(output: &Path, imported: &Imported, style: TerminalStyle) {
+fn print_report(output: &Path, imported: &Imported, style: TerminalStyle) {
     for leftover in &imported.leftovers {
         stderr::line(format_args!("{}: left out {leftover}", style.yellow("warning")));
     }
@@ -56,13 +56,13 @@ fn tell(output: &Path, imported: &Imported, style: TerminalStyle) {
         counted(imported.pages, "page"),
         size(imported.content_bytes),
     );
-    for (number, what) in [
+    for (number, noun) in [
         (imported.fallback_pages, "fallback page"),
         (imported.redirects, "redirect"),
         (imported.rules, "rule"),
     ] {
         if number > 0 {
-            line.push_str(&format!("{}, ", counted(number, what)));
+            line.push_str(&format!("{}, ", counted(number, noun)));
         }
     }
     let seconds = imported.elapsed.as_secs_f64();

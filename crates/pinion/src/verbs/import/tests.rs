@@ -301,7 +301,7 @@ address = ":8080"
 }
 
 #[test]
-fn placeholders_conditions_and_sections_of_ini_files() {
+fn placeholders_conditions_and_sections_are_converted() {
     let text = "[uwsgi]\nhttp-socket = 127.0.0.1:8080\nchdir = %d\nmodule = %n:app\nset = x=y\n\
                 env = A=%(x)%%\nif-env = B\nthreads = 9\nendif =\nhome = %z\n[other]\n\
                 uid = www-data\n[uwsgi]\nini = :other\nini = more.ini\n\
@@ -338,7 +338,7 @@ address = "127.0.0.1:8080"
 }
 
 #[test]
-fn what_pinion_refuses_becomes_a_comment() {
+fn values_that_pinion_refuses_become_comments() {
     let text = "[uwsgi]\nhttp = :99999\nmodule = a\nthreads = 100000\nhttp = :8080\n";
     let converted = converted("/a.ini", text);
     let got = table(&converted.text);
@@ -355,7 +355,7 @@ fn what_pinion_refuses_becomes_a_comment() {
 }
 
 #[test]
-fn what_cannot_be_converted_says_why() {
+fn unconvertible_files_are_refused_with_a_reason() {
     for (name, text, why) in [
         ("a.json", "{", "EOF"),
         ("a.json", "[]", "no configuration of NGINX Unit"),

@@ -40,7 +40,7 @@ fn an_origin_is_allowed_as_it_is_written() {
 }
 
 #[test]
-fn responses_say_who_may_read_them() {
+fn responses_name_the_origin_that_may_read_them() {
     let policy = CorsPolicy {
         exposed_headers: vec!["X-Total".to_owned()],
         allows_credentials: true,
@@ -67,7 +67,7 @@ fn responses_say_who_may_read_them() {
 }
 
 #[test]
-fn preflight_requests_are_told_what_is_allowed() {
+fn preflight_responses_list_the_allowed_methods_and_headers() {
     let policy = CorsPolicy {
         methods: vec!["PUT".to_owned(), "DELETE".to_owned()],
         headers: vec!["Content-Type".to_owned()],

@@ -51,7 +51,7 @@ fn a_user_that_is_not_known_is_verified_with_the_hash_of_another_one() {
 
 #[test]
 fn a_hash_of_another_kind_is_refused_with_its_line_and_not_shown() {
-    for (hash, what) in [
+    for (hash, kind) in [
         ("$apr1$Xw7jW3kB$p0Qc6dVvJ8rVYt0nKZzZn1", "an MD5 hash"),
         ("{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=", "a SHA-1 hash"),
         ("$6$saltsalt$abcdef", "a hash of crypt(3)"),
@@ -72,13 +72,13 @@ fn a_hash_of_another_kind_is_refused_with_its_line_and_not_shown() {
         let faults = parsed(&format!("a:{ARGON2ID}\nann:{hash}\n")).expect_err(hash);
         let [fault] = faults.as_slice() else { panic!("{faults:?}") };
         assert!(fault.starts_with("users:2: ann: "), "{fault}");
-        assert!(fault.contains(what), "{fault}");
+        assert!(fault.contains(kind), "{fault}");
         assert!(hash.len() < 8 || !fault.contains(hash), "{fault}");
     }
 }
 
 #[test]
-fn everything_that_is_wrong_is_found_at_once() {
+fn all_errors_are_found_at_once() {
     let long = "x".repeat(LINE_MAX_BYTES + 1);
     let text = format!("ann\n:{ARGON2ID}\nb:{ARGON2ID}\nb:{ARGON2ID}\na\tb:{ARGON2ID}\n{long}\n");
     let faults = parsed(&text).expect_err("faults");

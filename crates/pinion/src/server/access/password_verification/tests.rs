@@ -163,7 +163,7 @@ fn requests_of_several_sites_get_the_challenge_of_their_own_site() {
 }
 
 #[test]
-fn requests_whose_job_has_failed_are_to_come_later() {
+fn requests_of_a_failed_job_get_503() {
     let mut job = HeldJob::new("held-failed");
     for one in job.finish(&Err("no memory".to_owned())) {
         assert_eq!(one.outcome, Err(GateRefusal::unavailable()));
@@ -218,7 +218,7 @@ fn clients_on_unix_sockets_that_invent_names_have_a_limit() {
 }
 
 #[test]
-fn a_user_that_is_kept_out_uses_up_no_attempts_of_others() {
+fn a_locked_out_user_uses_no_attempts_of_others() {
     let shared = shared();
     let charge = |guesser| status_of(shared.charge_attempt(guesser, 0));
     for _ in 0..FAILURES_AT_ONCE {
@@ -244,7 +244,7 @@ fn clients_on_unix_sockets_leave_threads_to_others() {
 }
 
 #[test]
-fn requests_over_unix_sockets_leave_room_to_wait_to_others() {
+fn unix_socket_requests_leave_queue_space_to_others() {
     let rules = PasswordFiles::new("room", &[("users", ANN)]).rules(&[("/", "users")]);
     let (rule, password) = rule_of(&rules, "/");
     let held = |bytes: usize| {

@@ -27,7 +27,7 @@ fn a_scope_covers_its_path_and_all_below() {
 }
 
 #[test]
-fn no_spelling_leads_around_a_scope() {
+fn no_spelling_bypasses_a_scope() {
     for path in [
         "/ADMIN/x",
         "/%61dmin/x",
@@ -69,7 +69,7 @@ fn no_spelling_leads_around_a_scope() {
 }
 
 #[test]
-fn a_file_is_covered_by_all_its_names_and_covers_nothing_beside_it() {
+fn a_file_scope_covers_exactly_the_names_of_the_file() {
     for path in ["/docs/index.html", "/docs/index", "/docs/", "/docs", "/docs/_index.htm"] {
         assert!(covers("/docs/index.html", path), "{path}");
     }
@@ -138,7 +138,7 @@ proptest! {
 
     /// A path with only one reading has the same result as any other.
     #[test]
-    fn the_short_way_is_the_long_way(
+    fn the_fast_path_equals_the_slow_path(
         scope in "(/[a-c.]{1,3}){0,3}/?",
         path in "(/[a-c_.]{0,3}){0,4}(\\.html|/index)?",
     ) {

@@ -19,7 +19,7 @@ fn a_client_is_an_ipv4_address_or_an_ipv6_prefix() {
 }
 
 #[test]
-fn a_full_table_takes_what_is_counted() {
+fn a_full_table_uses_exactly_its_counted_memory() {
     let limit = RateLimit::new(1, SECOND_NS, 2).expect("a limit");
     for clients in [1 << 10, 1 << 14, 1 << 16] {
         let table = RateTable::new(clients);
@@ -55,7 +55,7 @@ fn clients_and_scopes_do_not_disturb_each_other() {
 
 /// The state of a client is forgotten once it makes no difference.
 #[test]
-fn a_place_of_an_earlier_client_is_free() {
+fn the_slot_of_an_idle_client_is_reused() {
     let limit = RateLimit::new(1, SECOND_NS, 1).expect("a limit");
     let table = RateTable::new(SHARDS * SET_PLACES);
     for number in 0..20_000 {
@@ -68,7 +68,7 @@ proptest! {
     /// With any number of clients and a table that is too small for them, no client gets more than
     /// its limit allows. With a table that is large enough, it gets all of that.
     #[test]
-    fn no_client_gets_more_by_being_pushed_out(
+    fn an_evicted_client_never_exceeds_its_limit(
         requests in prop::collection::vec((0_u32..2000, 0_u64..SECOND_NS / 50), 1..400),
         burst in 1_u64..4,
         is_small: bool,
@@ -104,7 +104,7 @@ proptest! {
 
 /// All threads together get no more than one would.
 #[test]
-fn threads_together_get_what_the_limit_allows() {
+fn threads_together_never_exceed_the_limit() {
     use std::sync::atomic::{AtomicU64, Ordering};
     let limit = RateLimit::new(1, 3600 * SECOND_NS, 100).expect("a limit");
     let (table, admitted) = (RateTable::new(1024), AtomicU64::new(0));

@@ -225,7 +225,7 @@ fn every_way_to_a_file_is_checked() {
 
 /// The page for missing files of a folder is a part of the folder, whatever leads to it.
 #[test]
-fn pages_for_what_is_missing_belong_to_their_folder() {
+fn not_found_pages_are_protected_with_their_folder() {
     let rules = rules_for(&["/docs".to_owned()]);
     for path in [
         "/docs/x",
@@ -304,7 +304,7 @@ proptest! {
 
 /// The same holds for all paths that files have in this archive, without random input.
 #[test]
-fn no_key_leads_around_a_rule() {
+fn no_path_of_the_archive_bypasses_a_rule() {
     let archive = Site::get().archive();
     let (mut entries, mut paths) = (archive.entries(), 0);
     while let Some(entry) = entries.next_entry().expect("an entry") {

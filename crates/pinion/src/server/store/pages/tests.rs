@@ -58,7 +58,7 @@ fn with_form<R>(page: &StoredPage, accepts: &str, look: impl FnOnce(PageForm<'_>
 }
 
 #[test]
-fn a_path_has_a_key() {
+fn a_path_maps_to_a_key() {
     let key = |path: &str, mount: &str| {
         let key = StoreMount::new(mount.as_bytes(), b"p:").key(path.as_bytes());
         key.map(|key| String::from_utf8(key).expect("text"))
@@ -148,7 +148,7 @@ fn kept_forms_have_a_limit() {
 }
 
 #[test]
-fn a_key_of_another_type_is_no_page() {
+fn a_key_of_another_type_is_not_served() {
     let mut case = Case::new();
     case.run(&[b"LPUSH", b"p:list", b"x"]);
     match case.find(1, "/a/list") {
@@ -162,7 +162,7 @@ fn a_key_of_another_type_is_no_page() {
 }
 
 #[test]
-fn a_value_that_is_too_long_is_no_page() {
+fn a_value_that_is_too_long_is_not_served() {
     let mut case = Case::new();
     case.run(&[b"SET", b"p:x", &vec![b'x'; PAGE_MAX_BYTES]]);
     assert_eq!(case.page(1, "/a/x").content.len(), PAGE_MAX_BYTES);
@@ -187,7 +187,7 @@ fn a_page_that_changes_counts_once() {
 }
 
 #[test]
-fn the_path_says_what_type_a_page_has() {
+fn the_path_determines_the_media_type() {
     for (path, expected) in [
         ("/a/x.html", "text/html; charset=utf-8"),
         ("/a/x", PAGE_TYPE),

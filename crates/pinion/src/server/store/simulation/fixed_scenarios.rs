@@ -179,7 +179,7 @@ fn a_kill_is_not_lost_when_too_many_messages_wait() {
 const GET: &str = "GET /key HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
-fn a_page_comes_when_its_key_is_free() {
+fn a_page_is_sent_when_its_key_is_unlocked() {
     let store = store(0);
     say(&store, "RPUSH list a b c");
     let mut simulation = Simulation::<true>::new(&store, 1, Faults::default());
@@ -205,7 +205,7 @@ fn pass_some<const READINESS: bool>(simulation: &mut Simulation<'_, READINESS>) 
 }
 
 #[test]
-fn a_page_waits_for_a_time_and_not_for_ever() {
+fn the_wait_of_a_page_has_a_timeout() {
     let store = store(0);
     let mut simulation = Simulation::<true>::new(&store, 1, Faults::default());
     let begun_ms = simulation.network.now().monotonic_ms;
@@ -224,7 +224,7 @@ fn a_page_waits_for_a_time_and_not_for_ever() {
 }
 
 #[test]
-fn so_many_pages_wait_at_once() {
+fn the_number_of_waiting_pages_is_limited() {
     let store = store(0);
     let mut simulation = Simulation::<true>::new(&store, 1, Faults::default());
     let clients: Vec<_> = (0..1100).map(|_| simulation.connect(PAGES, 1000)).collect();

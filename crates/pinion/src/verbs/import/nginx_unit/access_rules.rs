@@ -75,8 +75,8 @@ impl<'n> Unit<'n> {
         if lost.is_empty() || !self.refuses(step, &mut Vec::new()) {
             return;
         }
-        for what in lost {
-            notes.opens(at, format!("{what} was refused and is open now: {CLOSE}"));
+        for subject in lost {
+            notes.opens(at, format!("{subject} was refused and is open now: {CLOSE}"));
         }
     }
 
@@ -157,8 +157,8 @@ impl SiteDraft {
         }
     }
 
-    fn opens(&mut self, at: &str, what: &str) {
-        self.site.opens(at, format!("{what} was refused and is open now: {CLOSE}"));
+    fn opens(&mut self, at: &str, subject: &str) {
+        self.site.opens(at, format!("{subject} was refused and is open now: {CLOSE}"));
     }
 
     /// Writes that the clients of some networks, or all of them, get status 403 below a path.

@@ -61,7 +61,7 @@ key = "a.key"
 }
 
 #[test]
-fn folders_of_modules_are_no_working_directory() {
+fn pythonpath_is_not_the_working_directory() {
     let (got, converted) = ini(&["pythonpath = /srv/proj", "module = shop:app", "http = :80"]);
     let mount = &got["site"][0]["mount"][0];
     assert_eq!(mount.get("python-folder"), None, "{}", converted.text);
@@ -84,7 +84,7 @@ fn a_socket_listens_if_its_protocol_is_http() {
 }
 
 #[test]
-fn a_section_is_chosen_and_leads_to_others() {
+fn a_section_is_chosen_and_can_include_others() {
     let text = "[uwsgi]\nmodule = a\n[production]\nini = :base\nhttp = :80\nmodule = %x\n\
                 [base]\ninclude = shop.ini:more\nini = :production\n[more]\nthreads = 3\n";
     let convert = |section| {
@@ -132,7 +132,7 @@ fn placeholders_are_named_one_by_one() {
 }
 
 #[test]
-fn common_options_say_what_replaces_them() {
+fn common_options_name_their_replacement() {
     let lines = [
         "module = a",
         "http = :80",

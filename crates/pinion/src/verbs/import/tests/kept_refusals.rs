@@ -10,7 +10,7 @@ fn open(converted: &Converted) -> Vec<String> {
 }
 
 #[test]
-fn rules_of_uwsgi_that_refuse_are_open() {
+fn refusing_rules_of_uwsgi_are_reported_as_open() {
     let text = "[uwsgi]\nmodule = a\nhttp = :80\nroute = ^/admin break:403 Forbidden\n\
                 route = ^/old redirect:/new\nroute = ^/breakfast uwsgi:/a\n\
                 route = ^/x basicauth:Staff,a:b\nstatic-skip-ext = .py\nstatic-skip-ext = .sql\n";
@@ -181,7 +181,7 @@ fn a_step_for_some_clients_is_carried_only_if_others_are_refused() {
 }
 
 #[test]
-fn hosts_that_were_refused_and_files_beside_scripts_are_open() {
+fn refused_hosts_and_files_beside_scripts_are_reported_as_open() {
     let steps = r#"{"match": {"host": "old.example"}, "action": {"return": 403}}"#;
     let converted = routes(&format!("{steps}, {TO_A}"));
     let open_now = open(&converted);
@@ -267,7 +267,7 @@ fn admits(site: &Value, target: &str, client: &[bool; 3]) -> bool {
 
 proptest! {
     #[test]
-    fn what_unit_has_refused_is_refused_or_named(
+    fn requests_that_unit_refused_are_refused_or_reported(
         steps in prop::collection::vec(plain_step(), 0..5),
     ) {
         let mut written: Vec<String> = steps.iter().map(|step| written(step).to_string()).collect();
@@ -294,7 +294,7 @@ proptest! {
 
 /// Each of these routes passes requests to all of them, and so does each of those.
 #[test]
-fn routes_that_pass_to_each_other_have_an_end() {
+fn the_conversion_of_cyclic_routes_ends() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let steps = names.map(|name| {
         format!(r#"{{"match": {{"method": "GET"}}, "action": {{"pass": "routes/{name}"}}}}"#)

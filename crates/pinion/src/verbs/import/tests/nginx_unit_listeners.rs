@@ -61,7 +61,7 @@ fn paths_of_the_application_for_everything_need_no_mount() {
 }
 
 #[test]
-fn the_listener_that_leads_to_routes_comes_first() {
+fn the_listener_that_passes_to_routes_precedes_others() {
     let listeners = r#""*:1": {"pass": "applications/b"}, "*:2": {"pass": "routes"}"#;
     let got = converted("unit.json", &unit(listeners, r#"{"action": {"pass": "applications/a"}}"#));
     assert_eq!(table(&got.text)["listen"], serde_json::json!([{"address": ":2"}]));
@@ -69,7 +69,7 @@ fn the_listener_that_leads_to_routes_comes_first() {
 }
 
 #[test]
-fn references_to_nothing_are_named() {
+fn dangling_references_are_named() {
     for (pass, place) in [
         ("routes/nope", "/listeners/*:80/pass: there are no routes of the name routes/nope"),
         ("applications/nope", "/listeners/*:80/pass: applications/nope leads to nothing"),

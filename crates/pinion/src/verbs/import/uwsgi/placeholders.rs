@@ -101,9 +101,10 @@ impl Placeholders {
     /// # Errors
     /// One is not known here, or the value is too long.
     pub(super) fn replace(&self, value: &str) -> Result<String, Missing> {
-        for (open, what) in [("$(", "variables of the environment"), ("@(", "contents of files")] {
+        for (open, source) in [("$(", "variables of the environment"), ("@(", "contents of files")]
+        {
             if value.contains(open) {
-                return Err(Missing::new(format!("{what} were not carried: write the value")));
+                return Err(Missing::new(format!("{source} were not carried: write the value")));
             }
         }
         let mut replaced = String::new();
