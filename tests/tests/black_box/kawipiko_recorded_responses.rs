@@ -225,8 +225,8 @@ fn every_known_difference_is_documented() {
     let document = document.expect("a document");
     let document: Vec<&str> = document.split_whitespace().collect();
     let document = document.join(" ");
-    for Difference { reason, requests, .. } in Difference::all() {
-        assert!(document.contains(&format!("| {reason} |")), "{reason}: {requests:?}");
+    for Difference { reason, asked, .. } in Difference::all() {
+        assert!(document.contains(&format!("| {reason} |")), "{reason}: {asked:?}");
     }
 }
 
