@@ -133,6 +133,10 @@ class AsgiServer:
 
     def close_in_fork(self):
         """Replaces the sockets in a forked process, because only its parent serves requests."""
+        if self.is_forked:
+            # This process was forked from a forked one, which may have reused the numbers of the
+            # descriptors below and may have set handlers of its own.
+            return
         self.is_forked = True
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

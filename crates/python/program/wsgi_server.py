@@ -414,6 +414,10 @@ class WsgiServer(WsgiThreads):
 
     def close_in_fork(self):
         """Closes the sockets in a forked process, because only its parent serves requests."""
+        if self.is_forked:
+            # This process was forked from a forked one, which may have reused the numbers of the
+            # descriptors below and may have set handlers of its own.
+            return
         self.is_forked = True
         try:
             _signal.set_wakeup_fd(-1)

@@ -452,6 +452,34 @@ async def app(scope, receive, send):
         self.assertEqual(link.get('/').content, b'0')
         self.end(child)
 
+    def test_a_fork_of_a_fork_keeps_the_descriptors_of_the_application(self):
+        child = self.child(HELPERS + '''
+def read_in_fork_of_fork(writer):
+    # A daemon closes the descriptors that it has inherited; their numbers are then used again.
+    os.dup2(writer, 100)
+    os.closerange(3, 100)
+    opened = [os.open('/dev/zero', os.O_RDONLY) for _ in range(20)]
+    child = os.fork()
+    if not child:
+        os.write(100, repr([os.read(descriptor, 1) for descriptor in opened]).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os._exit(0)
+
+
+async def app(scope, receive, send):
+    assert scope['type'] == 'http'
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        read_in_fork_of_fork(writer)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with open(reader, 'rb') as result:
+        await reply(send, result.read())
+''')
+        self.assertEqual(eval(child.connect().get('/').content), [b'\0'] * 20)
+
     def test_a_signal_during_a_fork_ends_the_forked_process(self):
         child = self.child(HELPERS + '''
 import signal

@@ -121,6 +121,31 @@ def descriptors_of_fork(environ, start):
     return answer(start, (sockets()[0], int(os.read(reader, 1000))))
 
 
+def fork_of_fork(environ, start):
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        # The descriptors get the numbers of those that the server has closed.
+        opened = [os.open('/dev/zero', os.O_RDONLY) for _ in range(20)]
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        except ValueError:
+            pass  # PyPy allows it only in the main thread.
+        handler = signal.getsignal(signal.SIGTERM)
+        child_of_child = os.fork()
+        if not child_of_child:
+            found = [os.read(descriptor, 1) for descriptor in opened]
+            found.append(signal.getsignal(signal.SIGTERM) == handler)
+            os.write(writer, repr(found).encode())
+            os._exit(0)
+        os.waitpid(child_of_child, 0)
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with open(reader, 'rb') as result:
+        return answer(start, eval(result.read() or b'None'))
+
+
 def signals_of_fork(environ, start):
     ends = []
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -297,6 +322,9 @@ class Process(unittest.TestCase):
 
     def test_a_forked_process_has_no_sockets_of_the_server(self):
         self.assertEqual(self.value('/descriptors_of_fork'), (2, 0))
+
+    def test_a_fork_of_a_fork_keeps_the_descriptors_and_handlers_of_the_application(self):
+        self.assertEqual(self.value('/fork_of_fork'), [b'\0'] * 20 + [True])
 
     def test_a_forked_process_has_the_default_signal_handlers(self):
         terminated, interrupted = self.value('/signals_of_fork')
