@@ -138,9 +138,7 @@ class AsgiServer:
             # descriptors below and may have set handlers of its own.
             return
         self.is_forked = True
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        reset_signal_handlers()
         null = os.open(os.devnull, os.O_RDWR)
         descriptors = [self.listener.fileno()]
         for connection in self.connections:

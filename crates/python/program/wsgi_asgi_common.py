@@ -167,6 +167,19 @@ def register_fork_hooks(close_in_fork):
                         after_in_child=after_fork_in_child)
 
 
+def reset_signal_handlers():
+    """Gives a forked process the handlers of a new one. Its fork hook must call this."""
+    try:
+        from __pypy__.thread import signals_enabled
+    except ImportError:
+        signals_enabled = memoryview(b'')  # A context manager that does nothing.
+    # PyPy knows only after the hooks that the thread which has forked is now the main thread.
+    with signals_enabled:
+        _signal.set_wakeup_fd(-1)
+        _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+
+
 def exit_forked_process(result):
     """Exits a forked process in which the application has returned, as a script would.
 

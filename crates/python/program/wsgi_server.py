@@ -396,14 +396,10 @@ class WsgiServer(WsgiThreads):
         Ctrl+C sends SIGINT to the server, too, which then stops its processes with SIGTERM.
         """
         def stop(number, frame):
-            if self.is_forked:
-                _signal.signal(number, _signal.SIG_DFL)
-                os.kill(os.getpid(), number)
             self.is_stopping = True
 
         def ignore(number, frame):
-            if self.is_forked:
-                _signal.default_int_handler(number, frame)
+            pass
 
         _signal.signal(_signal.SIGTERM, stop)
         # SIGINT has a handler instead of SIG_IGN, which programs that the application starts would
@@ -419,14 +415,7 @@ class WsgiServer(WsgiThreads):
             # descriptors below and may have set handlers of its own.
             return
         self.is_forked = True
-        try:
-            _signal.set_wakeup_fd(-1)
-            _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
-            _signal.signal(_signal.SIGINT, _signal.default_int_handler)
-        except ValueError:
-            # PyPy does not know yet that this thread is the main thread, so it refuses to set
-            # handlers. The present handlers check `is_forked`.
-            pass
+        reset_signal_handlers()
         for connection in list(self.connections.values()):
             connection.is_lost = True
             # A thread that does not exist in this process may hold the lock, so it is replaced.

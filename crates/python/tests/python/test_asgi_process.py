@@ -452,6 +452,35 @@ async def app(scope, receive, send):
         self.assertEqual(link.get('/').content, b'0')
         self.end(child)
 
+    def test_a_thread_forks(self):
+        child = self.child(HELPERS + '''
+import signal
+
+
+def fork():
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        paths = []
+        for name in os.listdir('/proc/self/fd'):
+            if os.path.exists('/proc/self/fd/' + name):
+                paths.append(os.readlink('/proc/self/fd/' + name))
+        os.write(writer, repr(sum(path.startswith('socket:') for path in paths)).encode())
+        signal.pause()
+    found = eval(os.read(reader, 100))
+    os.kill(child, signal.SIGTERM)
+    return found, os.waitpid(child, 0)[1]
+
+
+async def app(scope, receive, send):
+    assert scope['type'] == 'http'
+    loop = asyncio.get_running_loop()
+    await reply(send, repr(await loop.run_in_executor(None, fork)).encode())
+''')
+        # The sockets are those by which the event loop wakes itself.
+        self.assertEqual(eval(child.connect().get('/').content), (2, signal.SIGTERM))
+        self.assertEqual(child.log(), '')
+
     def test_a_fork_of_a_fork_keeps_the_descriptors_of_the_application(self):
         child = self.child(HELPERS + '''
 def read_in_fork_of_fork(writer):
