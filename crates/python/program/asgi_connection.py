@@ -55,6 +55,7 @@ class AsgiConnection:
     def resume_writing(self):
         self.is_paused = False
         for request in list(self.requests.values()):
+            request.send_unsent()
             request.wake_waiters()
 
     def eof_received(self):
@@ -122,6 +123,7 @@ class AsgiConnection:
             return  # The request is already finished.
         if kind == ROOM:
             request.send_window += added_window
+            request.send_unsent()
             request.wake_waiters()
         elif kind == CONTENT:
             request.add_body_piece(payload)

@@ -35,6 +35,9 @@ class AsgiRequest:
     task = None
     # Held by one call of send() while others wait for their turn. None until one had to wait.
     send_lock = None
+    # The part of a message or body that does not fit into the send window yet, as a tuple: the kind
+    # and the prefix of its frames, the data, and the number of bytes that were sent.
+    unsent = None
     # Futures of calls of receive() and send() that wait for a frame of the server.
     waiters = ()
 
@@ -223,11 +226,11 @@ class AsgiRequest:
             size = self.sent_body_bytes + len(body)
             if length is not None and (size > length or not more and size < length):
                 raise self.content_length_error(size)
-            self.sent_body_bytes = size
             is_complete_body = not self.head_sent and size == length and size <= PIECE_MAX_BYTES
             if is_complete_body and not self.last_frame_sent:
                 # Frameworks often send an empty message with more_body=False after the body.
                 self.head_sent = True
+                self.sent_body_bytes = size
                 self.queue_response_frame(self.head[0], body)
             elif not self.last_frame_sent:
                 await self.send_frames(body, more)
@@ -259,38 +262,47 @@ class AsgiRequest:
         lock = self.send_lock
         if (lock is None or not lock.locked()) and self.fits_send_window(size + len(prefix)):
             self.send_window -= size + len(prefix)
+            self.sent_body_bytes += size
             self.connection.queue_frame(encode_frame(kind, self.number, prefix + data))
             return
         if lock is None:
             lock = self.send_lock = asyncio.Lock()
         async with lock:
-            await self.send_in_frames_locked(kind, prefix, data)
+            await self.wait_until_sent()
+            # If this call is cancelled from here on, `data` is sent nevertheless, as by a server
+            # that buffers it: a part of it would corrupt everything that the application sends
+            # later. A call that is cancelled earlier sends nothing.
+            self.sent_body_bytes += size
+            self.unsent = kind, prefix, data, 0
+            self.send_unsent()
+            await self.wait_until_sent()
 
     def fits_send_window(self, size):
         """Returns whether `size` bytes can be sent in one frame without waiting."""
-        return (size <= self.send_window and size <= PIECE_MAX_BYTES
+        return (self.unsent is None and size <= self.send_window and size <= PIECE_MAX_BYTES
                 and not self.connection.is_paused)
 
-    async def send_in_frames_locked(self, kind, prefix, data):
-        offset, size = 0, len(data)
-        while True:
-            while self.send_window <= len(prefix) or self.connection.is_paused:
-                if self.is_disconnected:
-                    break
-                await self.wait_for_change()
-            if self.is_disconnected:
-                raise ClientDisconnected('the client has left')
-            window = min(self.send_window, PIECE_MAX_BYTES)
-            length = min(size - offset, window - len(prefix))
-            piece = data[offset:offset + length]
-            offset += length
-            frame_prefix = prefix
-            if prefix and offset < size:
-                frame_prefix = bytes([prefix[0] | MESSAGE_CONTINUES])
-            self.send_window -= len(prefix) + length
-            self.connection.queue_frame(encode_frame(kind, self.number, frame_prefix + piece))
-            if offset == size:
-                return
+    async def wait_until_sent(self):
+        while self.unsent is not None and not self.is_disconnected:
+            await self.wait_for_change()
+        if self.is_disconnected:
+            raise ClientDisconnected('the client has left')
+
+    def send_unsent(self):
+        """Sends as much of the unsent data as the send window allows."""
+        while (self.unsent is not None and self.send_window > len(self.unsent[1])
+                and not self.is_disconnected and not self.connection.is_paused):
+            kind, prefix, data, offset = self.unsent
+            piece = data[offset:offset + min(self.send_window, PIECE_MAX_BYTES) - len(prefix)]
+            self.send_window -= len(prefix) + len(piece)
+            offset += len(piece)
+            if offset == len(data):
+                self.unsent = None
+            else:
+                self.unsent = kind, prefix, data, offset
+                if prefix:
+                    prefix = bytes([prefix[0] | MESSAGE_CONTINUES])
+            self.connection.queue_frame(encode_frame(kind, self.number, prefix + piece))
 
     async def send_file(self, path):
         """Sends a file as the body (the ASGI extension http.response.pathsend)."""

@@ -200,6 +200,7 @@ class AsgiWebSocket(AsgiRequest):
             raise ValueError('the reason to close a WebSocket has more than %d bytes'
                              % CLOSE_REASON_MAX_BYTES)
         self.state = WS_CLOSED
+        self.unsent = None
         if not self.is_disconnected:
             payload = close_code_format.pack(code) + reason
             self.connection.queue_frame(encode_frame(CLOSE, self.number, payload))
