@@ -53,14 +53,15 @@ class RequestBody(io.RawIOBase):
                 self.receive_window = WANT_MAX_BYTES
         if must_request_more:
             connection.send(encode_frame(WANT, request.number, u32_format.pack(requested_bytes)))
-        connection.server.wait(request, self.may_continue_reading)
-
-    def may_continue_reading(self):
-        return bool(self.pieces) or self.is_complete or self.request.is_disconnected
+        connection.server.wait(request, lambda: (
+            self.pieces or self.is_complete or request.is_disconnected))
 
     def add_piece(self, piece):
         """Appends a piece of the body that has arrived."""
-        with self.request.connection.lock:
+        request = self.request
+        if request is None:
+            return  # Another thread has just finished the request.
+        with request.connection.lock:
             if len(piece) > self.receive_window:
                 raise ProtocolError('more content than was wanted')
             self.receive_window -= len(piece)

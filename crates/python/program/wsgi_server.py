@@ -216,24 +216,23 @@ class WsgiServer(WsgiThreads):
         """Lets a thread of the application wait until frames have made `is_ready()` true."""
         if self.is_forked:
             raise ClientDisconnected('this process was forked from the one with the client')
-        if self.pool_condition is not None:
-            with self.frames_arrived:
-                while not is_ready():
-                    self.frames_arrived.wait()
-            return
-        is_main = get_ident() == self.main_thread
+        runs_request = get_ident() == (request.thread or self.main_thread)
         while not is_ready():
-            if is_main:
+            if not runs_request:
+                # This is a thread that the application has started. Another thread reads frames for
+                # it: the main thread, or the watchdog while the main thread is busy.
+                if request.number not in request.connection.requests:
+                    raise OSError('the request is over')
+                sleep(WATCHDOG_INTERVAL_SECONDS)
+            elif self.pool_condition is not None:
+                with self.frames_arrived:
+                    if not is_ready():
+                        self.frames_arrived.wait()
+            else:
                 with self.read_lock:
                     # The watchdog may have read the frame while this thread waited for the lock.
                     if not is_ready():
                         self.poll_sockets(-1)
-            elif request.number not in request.connection.requests:
-                raise OSError('the request is over')
-            else:
-                # This is a thread that the application has started. The main thread reads frames
-                # for it; the watchdog does while the main thread waits for this thread.
-                sleep(WATCHDOG_INTERVAL_SECONDS)
 
     def wake_waiting_threads(self):
         if self.pool_condition is not None:
