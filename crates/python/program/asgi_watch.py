@@ -9,7 +9,7 @@
 import socket
 import sys
 import time
-from _thread import allocate_lock, get_ident, start_new_thread
+from _thread import allocate_lock, get_ident
 
 
 class LoopWatchdog:
@@ -28,7 +28,7 @@ class LoopWatchdog:
         if not self.is_started:
             self.is_started = True
             self.alarm.acquire()
-            start_new_thread(self.run, ())
+            start_thread(self.run)
             return
         try:
             self.alarm.release()

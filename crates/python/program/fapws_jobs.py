@@ -69,7 +69,7 @@ class FapwsServer(WsgiServer):
             self.wake_main_thread()
 
     def serve(self):
-        start_new_thread(self.run_watchdog, ())
+        start_thread(self.run_watchdog)
         while not self.is_stopping:
             if self.backlog:
                 self.run_batch()
@@ -103,7 +103,7 @@ class FapwsServer(WsgiServer):
             self.owns_timers = True
         else:
             self.is_waiting_for_timers = True
-            start_new_thread(self.wait_to_own_timers, ())
+            start_thread(self.wait_to_own_timers)
 
     def wait_to_own_timers(self):
         self.locks.acquire(TIMERS_LOCK, may_wait=True)

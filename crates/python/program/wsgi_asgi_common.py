@@ -5,7 +5,7 @@ import _signal
 import io
 import os
 import sys
-from _thread import get_ident
+from _thread import allocate_lock, get_ident, start_new_thread
 from contextvars import ContextVar
 
 HOP_BY_HOP_NAMES = frozenset((
@@ -40,6 +40,22 @@ def log(text):
         sys.stderr.flush()
     except Exception:
         pass  # Standard error is closed, so the line cannot be written anywhere.
+
+
+def start_thread(function):
+    """Starts a daemon thread, and waits until it runs.
+
+    CPython 3.11 crashes if the interpreter exits while a thread has not begun to run.
+    """
+    is_running = allocate_lock()
+    is_running.acquire()
+
+    def run():
+        is_running.release()
+        function()
+
+    start_new_thread(run, ())
+    is_running.acquire()
 
 
 # Identifies the request that the current thread or task processes: its X-Request-Id as a str, or

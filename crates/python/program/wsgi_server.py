@@ -22,7 +22,7 @@ import os
 import select
 import sys
 import time
-from _thread import allocate_lock, get_ident, start_new_thread
+from _thread import allocate_lock, get_ident
 
 # These functions are stored before the application is loaded, because it may replace those of the
 # modules (gevent does).
@@ -309,7 +309,7 @@ class WsgiServer(WsgiThreads):
             self.serve_on_main_thread()
 
     def serve_on_main_thread(self):
-        start_new_thread(self.run_watchdog, ())
+        start_thread(self.run_watchdog)
         while not self.is_stopping:
             if self.backlog:
                 self.run_batch()
