@@ -38,20 +38,27 @@ class AsgiServer:
     def accept(self):
         try:
             stream, _ = self.listener.accept()
-        except OSError:
-            # The worker has closed the connection, or this process has no free descriptor: the
-            # worker tries again.
+        except (BlockingIOError, ConnectionAbortedError):
+            return  # The worker has closed the connection in the meantime.
+        except OSError as error:
+            log_failed_accept(error)
+            self.loop.remove_reader(self.listener.fileno())
+            self.loop.call_later(ACCEPT_RETRY_SECONDS, self.start_accepting)
             return
         stream.setblocking(False)
         task = self.loop.create_task(self.create_connection(stream))
         self.accept_tasks.add(task)
         task.add_done_callback(self.accept_tasks.discard)
 
+    def start_accepting(self):
+        if not self.is_stopping:
+            self.loop.add_reader(self.listener.fileno(), self.accept)
+
     async def create_connection(self, stream):
         try:
             await self.loop.connect_accepted_socket(lambda: AsgiConnection(self, stream), stream)
         except OSError as error:
-            log('cannot accept a connection of the server: %s' % describe_error(error))
+            log('cannot accept a connection from the server: %s' % describe_error(error))
 
     async def run_request(self, request):
         """Calls the application for one request, and finishes the response."""
@@ -85,7 +92,7 @@ class AsgiServer:
 
     async def serve(self):
         """Serves requests until SIGTERM arrives, then waits until all requests are finished."""
-        self.loop.add_reader(self.listener.fileno(), self.accept)
+        self.start_accepting()
         await self.stop_requested
         self.loop.remove_reader(self.listener.fileno())
         self.listener.close()

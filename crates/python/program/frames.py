@@ -46,6 +46,9 @@ WANT_MAX_BYTES = 64 * 1024
 # How long this process waits, after it has sent everything, until the server has closed its
 # connections.
 CLOSE_TIMEOUT_SECONDS = 2
+# How long this process accepts no connections after accept() has failed, because it has no free
+# descriptor, for example. Until then epoll would report the listener again and again.
+ACCEPT_RETRY_SECONDS = 1
 # The maximum length of one line for the server's log.
 LOG_LINE_MAX_BYTES = 1000
 # At most this many small responses are held back to share one send() call, so that the server wakes

@@ -42,6 +42,11 @@ def log(text):
         pass  # Standard error is closed, so the line cannot be written anywhere.
 
 
+def log_failed_accept(error):
+    log('cannot accept a connection from the server (%s); trying again in %g s'
+        % (describe_error(error), ACCEPT_RETRY_SECONDS))
+
+
 def start_thread(function):
     """Starts a daemon thread, and waits until it runs.
 

@@ -98,7 +98,11 @@ class WsgiServer(WsgiThreads):
                     os.read(self.wake_reader, 4096)
                 except BlockingIOError:
                     pass  # Another thread has emptied the pipe.
-            elif not self.is_stopping:
+            elif self.is_stopping:
+                # Otherwise epoll would report the listener again and again.
+                self.epoll.unregister(descriptor)
+                self.listener.close()
+            else:
                 self.accept()
 
     def poll_sockets_if_idle(self, timeout):
@@ -114,9 +118,12 @@ class WsgiServer(WsgiThreads):
     def accept(self):
         try:
             descriptor, _ = self.listener._accept()
-        except OSError:
-            # The worker has closed the connection, or this process has no free descriptor: the
-            # worker tries again.
+        except (BlockingIOError, ConnectionAbortedError):
+            return  # The worker has closed the connection in the meantime.
+        except OSError as error:
+            log_failed_accept(error)
+            self.epoll.unregister(self.listener.fileno())
+            start_thread(self.resume_accepting)
             return
         stream = _socket.socket(fileno=descriptor)
         stream.setblocking(True)
@@ -124,6 +131,11 @@ class WsgiServer(WsgiThreads):
         self.connections[connection.descriptor] = connection
         self.epoll.register(connection.descriptor, select.EPOLLIN)
         connection.send(encode_frame(READY, 0, describe_process('wsgi', self.threads)))
+
+    def resume_accepting(self):
+        """Registers the listener again after a pause. A thread of its own executes this method."""
+        sleep(ACCEPT_RETRY_SECONDS)
+        self.epoll.register(self.listener.fileno(), select.EPOLLIN)
 
     def remove_connection(self, connection):
         """Closes a connection that has ended, and marks its requests as disconnected."""

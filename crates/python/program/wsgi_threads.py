@@ -64,16 +64,23 @@ class WsgiThreads:
                 self.poll_sockets(-1)
         self.give_back_backlog()
         self.wake_waiting_threads()
-        while self.running_count:
+        while self.is_running():
             with self.read_lock:
                 self.poll_sockets(-1)
         self.stop()
+
+    def is_running(self):
+        """Returns whether a thread of the pool runs a request."""
+        # A thread holds this lock from the removal of a request from the backlog until it is
+        # counted.
+        with self.pool_condition:
+            return self.running_count > 0
 
     def run_pool_thread(self):
         """Runs requests of the backlog. Each thread of the pool executes this method."""
         while True:
             with self.pool_condition:
-                while not self.backlog:
+                while self.is_stopping or not self.backlog:
                     self.pool_condition.wait()
                 try:
                     request = self.backlog.popleft()

@@ -170,6 +170,12 @@ class Link:
         self.number = 0
         self.other_frames = collections.deque()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     def close(self):
         self.socket.close()
 

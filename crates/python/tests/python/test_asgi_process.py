@@ -8,7 +8,7 @@ import time
 import unittest
 
 from asgi_peer import AsgiChild
-from peer import FAILED, GIVEN_BACK, STACK, TIMEOUT_SECONDS
+from peer import FAILED, GIVEN_BACK, READY, STACK, TIMEOUT_SECONDS
 
 HELPERS = '''
 import asyncio, os
@@ -419,6 +419,45 @@ async def app(scope, receive, send):
         self.wait_for_event(child, 'begun')
         self.end(child)
         self.assertEqual(self.events(child), ['begun', 'cancelled'])
+
+    def test_a_full_table_of_descriptors(self):
+        child = self.child(HELPERS + '''
+import resource
+
+
+class CountedListener:
+    def __init__(self, listener):
+        self.listener = listener
+
+    def __getattr__(self, name):
+        if name == 'accept':
+            events.append(name)
+        return getattr(self.listener, name)
+
+
+async def app(scope, receive, send):
+    assert scope['type'] == 'http'
+    if scope['path'] == '/full':
+        server = send.__self__.connection.server
+        server.accept.__globals__['ACCEPT_RETRY_SECONDS'] = 1000
+        server.listener = CountedListener(server.listener)
+        free = os.dup(0)
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, 1000))
+    if scope['path'] == '/free':
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1000, 1000))
+        send.__self__.connection.server.start_accepting()
+    await reply(send, b'%d' % len(events))
+''')
+        link = child.connect()
+        link.get('/full')
+        with child.make_link(child.address) as waiting:
+            for _ in range(100):
+                link.get('/')
+            self.assertEqual(link.get('/').content, b'1')
+            self.assertEqual(child.log().count('cannot accept a connection'), 1)
+            link.get('/free')
+            self.assertEqual(waiting.read_frame().kind, READY)
 
     def test_standard_input_is_empty(self):
         child = self.child(HELPERS + '''
