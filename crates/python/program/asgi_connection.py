@@ -32,6 +32,9 @@ class AsgiConnection:
         # Frames that are written at the end of this iteration of the event loop.
         self.queued_frames = []
         self.is_lost = False
+        # Whether this process has half-closed the connection. Requests that the server has sent in
+        # the meantime cannot be given back any more.
+        self.is_half_closed = False
         # Whether the transport has asked to pause writing, because the server reads too slowly.
         self.is_paused = False
 
@@ -155,5 +158,11 @@ class AsgiConnection:
         if queued_frames:
             data = b''.join(queued_frames)
             queued_frames.clear()
-            if not self.is_lost:
+            if not self.is_lost and not self.is_half_closed:
                 self.transport.write(data)
+
+    def half_close(self):
+        """Sends the queued frames, and tells the server that no more follow."""
+        self.flush()
+        self.is_half_closed = True
+        self.transport.write_eof()

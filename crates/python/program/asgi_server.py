@@ -110,8 +110,7 @@ class AsgiServer:
         server would not read the remaining frames.
         """
         for connection in list(self.connections):
-            connection.flush()
-            connection.transport.write_eof()
+            connection.half_close()
         timer = self.loop.call_later(CLOSE_TIMEOUT_SECONDS, self.abort_connections)
         while self.connections:
             self.shutdown_waiter = self.loop.create_future()

@@ -8,7 +8,7 @@ import time
 import unittest
 
 from asgi_peer import AsgiChild
-from peer import FAILED, GIVEN_BACK, READY, STACK, TIMEOUT_SECONDS
+from peer import FAILED, GIVEN_BACK, READY, STACK, TAKE_BACK, TIMEOUT_SECONDS
 
 HELPERS = '''
 import asyncio, os
@@ -398,6 +398,17 @@ async def app(scope, receive, send):
         self.assertRaises(EOFError, link.read_frame)
         link.close()
         self.assertEqual(child.wait(), 0)
+
+    def test_requests_that_arrive_after_the_last_frame(self):
+        child = self.child(LIFESPAN)
+        link = child.connect()
+        child.stop()
+        self.assertRaises(EOFError, link.read_frame)
+        number = link.start('/')
+        link.send(TAKE_BACK, 0, struct.pack('<I', number))
+        link.close()
+        self.assertEqual(child.wait(), 0)
+        self.assertEqual(child.log(), '')
 
     def test_remaining_tasks_are_cancelled(self):
         child = self.child(HELPERS + '''
