@@ -122,6 +122,16 @@ class Connection:
         for request in list(self.requests.values()):
             request.is_disconnected = True
 
+    def half_close(self):
+        """Sends all queued frames, and tells the server that no more follow."""
+        self.flush()
+        with self.send_lock:
+            self.is_lost = True
+            try:
+                self.socket.shutdown(_socket.SHUT_WR)
+            except OSError:
+                pass  # The connection has already ended.
+
     def receive(self):
         """Reads the data that has arrived, without waiting, and processes its frames.
 

@@ -79,6 +79,7 @@ class FapwsServer(WsgiServer):
                 self.run_jobs(not self.backlog)
         self.stop()
         self.finish_deferred_calls()
+        self.close_connections()
 
     def idle_timeout_seconds(self):
         """Returns how long the loop may wait for requests, or -1 for no limit."""
@@ -197,8 +198,6 @@ class FapwsServer(WsgiServer):
         while self.evwsgi.deferred:
             if not self.run_job(self.call_deferred):
                 sleep(LOCK_RETRY_SECONDS)
-        for connection in list(self.connections.values()):
-            connection.flush()
 
 
 def serve_fapws_application(evwsgi):

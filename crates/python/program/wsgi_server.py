@@ -319,6 +319,7 @@ class WsgiServer(WsgiThreads):
             self.serve_with_pool()
         else:
             self.serve_on_main_thread()
+        self.close_connections()
 
     def serve_on_main_thread(self):
         start_thread(self.run_watchdog)
@@ -398,6 +399,19 @@ class WsgiServer(WsgiThreads):
             self.poll_sockets(0)
         for connection in list(self.connections.values()):
             connection.flush()
+
+    def close_connections(self):
+        """Half-closes the connections, and waits until the server has read everything and closed.
+
+        This process does not close them first: if the server's own sending failed meanwhile, the
+        server would not read the remaining frames.
+        """
+        for connection in list(self.connections.values()):
+            connection.half_close()
+        end = clock() + CLOSE_TIMEOUT_SECONDS
+        while self.connections and clock() < end:
+            with self.read_lock:
+                self.poll_sockets(max(0, end - clock()))
 
     # Signals and forks
 
