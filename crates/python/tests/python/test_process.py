@@ -306,12 +306,6 @@ class Process(unittest.TestCase):
     def go(self):
         open(os.path.join(self.child.folder, 'go'), 'w').close()
 
-    def end(self):
-        """Reads the end of the connection, and closes it so that the process exits."""
-        self.assertRaises(EOFError, self.link.read_frame)
-        self.link.close()
-        self.assertEqual(self.child.wait(), 0)
-
     def value(self, path, **more):
         response = self.link.get(path, **more)
         self.assertEqual(response.status, '200 OK', response.frames)
@@ -324,7 +318,7 @@ class Process(unittest.TestCase):
     def test_sigterm_while_idle(self):
         self.value('/hello')
         self.child.stop()
-        self.end()
+        self.assertEqual(self.child.wait(), 0)
         self.assertEqual(self.child.output(), 'at exit\n')
         with self.assertRaises((EOFError, OSError)):
             self.child.connect()
@@ -352,7 +346,7 @@ class Process(unittest.TestCase):
         self.go()
         for number in numbers[:threads]:
             self.assertEqual(self.link.finish(number).content, b"'waited'")
-        self.end()
+        self.assertEqual(self.child.wait(), 0)
 
     def test_the_server_can_send_until_it_has_read_the_last_frame(self):
         self.child.stop()
@@ -376,7 +370,7 @@ class Process(unittest.TestCase):
         response = self.link.finish(number, grants_window=False)
         self.assertEqual(size + len(response.content), 400000)
         self.assertEqual(response.last.kind, END)
-        self.end()
+        self.assertEqual(self.child.wait(), 0)
 
     def test_a_connection_that_arrives_after_sigterm_causes_no_busy_loop(self):
         number = self.link.start('/count_polls')
