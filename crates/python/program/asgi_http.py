@@ -175,6 +175,7 @@ class AsgiRequest:
         """Sends a complete response in one frame."""
         head, length, has_body = self.head
         size = len(body)
+        self.check_connected()
         if self.is_head_request or not has_body:
             self.send_without_body(size)
         else:
@@ -182,13 +183,14 @@ class AsgiRequest:
                 head += b'content-length: %d\n' % size
             elif length != size:
                 raise self.content_length_error(size)
-            if self.is_disconnected:
-                self.send_end()
-            else:
-                self.queue_response_frame(head, body)
+            self.queue_response_frame(head, body)
         self.last_message_sent = True
         if self.waiters:
             self.wake_waiters()
+
+    def check_connected(self):
+        if self.is_disconnected and not self.last_frame_sent:
+            raise ClientDisconnected('the client has left')
 
     def queue_response_frame(self, head, body):
         self.last_frame_sent = True
@@ -205,9 +207,6 @@ class AsgiRequest:
         """Sends the response to a HEAD request, or one whose status allows no body."""
         if self.last_frame_sent:
             return
-        if self.is_disconnected:
-            self.send_end()
-            return
         head, length, has_body = self.head
         if length is None and size and has_body:
             head += b'content-length: %d\n' % size
@@ -217,8 +216,7 @@ class AsgiRequest:
 
     async def send_body_part(self, body, more):
         """Sends a part of the body, and waits until it fits into the send window."""
-        if self.is_disconnected:
-            raise ClientDisconnected('the client has left')
+        self.check_connected()
         if self.is_head_request or not self.head[2]:
             self.send_without_body(0 if more else len(body))
         else:
@@ -314,6 +312,7 @@ class AsgiRequest:
             size = os.fstat(file.fileno()).st_size
             head, length, has_body = self.head
             if self.is_head_request or not has_body:
+                self.check_connected()
                 self.send_without_body(size)
                 self.last_message_sent = True
                 self.wake_waiters()
@@ -367,14 +366,3 @@ def check_body(body):
     if not isinstance(body, (bytes, bytearray, memoryview)):
         raise TypeError('the body must be bytes, not %s' % type(body).__name__)
     return bytes(body)
-
-
-def is_caused_by_disconnect(error):
-    """Returns whether an exception is ClientDisconnected, or was raised because of it."""
-    depth = 0
-    while error is not None and depth < EXCEPTION_CHAIN_MAX:
-        if isinstance(error, ClientDisconnected):
-            return True
-        error = error.__cause__ or error.__context__
-        depth += 1
-    return False

@@ -45,7 +45,7 @@ class FapwsApplication:
             response = base.Start_response()
             body_items = convert_result(application(environ, response))
         except Exception as error:
-            if self.server.is_forked or isinstance(error, ClientDisconnected):
+            if self.server.is_forked or is_caused_by_disconnect(error):
                 raise
             return self.send_failure(error, start_response, method, path)
         status, headers = encode_response(response)

@@ -33,6 +33,17 @@ class ClientDisconnected(ConnectionResetError):
     """The client has disconnected: no request body can be read and no response can be sent."""
 
 
+def is_caused_by_disconnect(error):
+    """Returns whether an exception is ClientDisconnected, or was raised because of it."""
+    depth = 0
+    while error is not None and depth < EXCEPTION_CHAIN_MAX:
+        if isinstance(error, ClientDisconnected):
+            return True
+        error = error.__cause__ or error.__context__
+        depth += 1
+    return False
+
+
 def log(text):
     """Writes one line to standard error, which the server copies to its log."""
     try:

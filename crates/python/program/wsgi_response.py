@@ -399,7 +399,7 @@ class WsgiRequest:
 
     def fail(self, error):
         """Logs an exception of the application, and sends the last frame."""
-        if self.is_disconnected and isinstance(error, ClientDisconnected):
+        if self.is_disconnected and is_caused_by_disconnect(error):
             self.finish()
             return
         log(self.label() + ': the application has failed')

@@ -140,8 +140,11 @@ async def late_response(scope, receive, send):
     await event.wait()
     event.clear()
     await start(send)
-    await body(send, b'late')
-    seen.append('no error')
+    try:
+        await body(send, b'late', scope['query_string'] == b'more')
+    except OSError as error:
+        seen.append(type(error).__name__)
+        raise
 
 
 async def app(scope, receive, send):
@@ -306,14 +309,14 @@ class AsgiFlow(unittest.TestCase):
         self.assertGreater(int(response.field('content-length')), 1000)
         self.assertEqual(self.seen(), [['http.request', 'http.disconnect']])
 
-    def test_a_response_to_a_disconnected_client_is_no_error(self):
-        for method in ('GET', 'HEAD'):
-            number = self.link.start('/late_response', method)
+    def test_sending_to_a_disconnected_client_raises_an_error_that_is_not_logged(self):
+        for method, query in (('GET', b''), ('GET', b'more'), ('HEAD', b''), ('HEAD', b'more')):
+            number = self.link.start('/late_response', method, query=query)
             self.link.send(GONE, number)
             self.assert_no_frame(number)
             self.link.get('/set')
             self.assertEqual(self.link.finish(number).kinds, [END])
-            self.assertEqual(self.seen(), ['no error'])
+            self.assertEqual(self.seen(), ['ClientDisconnected'])
         self.assertEqual(self.child.log(), '')
 
     # Connections

@@ -48,6 +48,17 @@ def caught(environ, start):
         raise
 
 
+class UnreadablePostError(OSError):
+    pass
+
+
+def wrapped(environ, start):
+    try:
+        environ['wsgi.input'].read()
+    except OSError as error:
+        raise UnreadablePostError(*error.args) from error
+
+
 def seen(environ, start):
     start('200 OK', [])
     return [repr(calls).encode()]
@@ -225,6 +236,13 @@ class Content(unittest.TestCase):
         self.assertEqual(seen[-1], 'ConnectionResetError: the client has left before all content '
                          'was read')
         self.assertNotIn('/caught: the application has failed', self.child.log())
+
+    def test_an_exception_whose_cause_is_a_disconnect_is_not_logged(self):
+        number = self.link.start('/wrapped', 'POST', None)
+        self.assertEqual(self.link.read_frame_of(number).kind, WANT)
+        self.link.send(GONE, number)
+        self.assertEqual(self.link.finish(number).kinds, [END])
+        self.assertNotIn('/wrapped', self.child.log())
 
     def test_a_thread_of_the_application_reads_the_body(self):
         response = self.link.get('/other_thread', 'POST', streamed=b'x' * 200000)

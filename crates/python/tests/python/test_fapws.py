@@ -5,7 +5,7 @@ import re
 import unittest
 import zlib
 
-from peer import FAILED, FILES, WANT_CHANNEL, Child, Link, environ
+from peer import END, FAILED, FILES, GONE, WANT, WANT_CHANNEL, Child, Link, environ
 
 SCRIPT = '''
 import fapws._evwsgi as evwsgi
@@ -72,6 +72,13 @@ def post(environ, start_response):
                   environ['HTTP_CONTENT_LENGTH'], environ['CONTENT_TYPE']))]
 
 
+def wraps_a_disconnect(environ, start_response):
+    try:
+        environ['wsgi.input'].read()
+    except OSError as error:
+        raise ValueError('no form') from error
+
+
 @log.Log(open(HERE + 'requests.log', 'w'))
 def logged(environ, start_response):
     start_response('200 OK', [])
@@ -117,6 +124,7 @@ def start():
     evwsgi.wsgi_cb(("/failslate", fails_late))
     evwsgi.wsgi_cb(("/fails", fails))
     evwsgi.wsgi_cb(("/post", post))
+    evwsgi.wsgi_cb(("/disconnect", wraps_a_disconnect))
     evwsgi.wsgi_cb(("/logged", logged))
     evwsgi.wsgi_cb(("/redirect", lambda environ, start: headers.redirect(start, '/hello')))
     evwsgi.wsgi_cb(("/zippedstream", zipped_stream))
@@ -271,6 +279,13 @@ class Requests(unittest.TestCase):
             response = self.get('/post', method='POST', streamed=content, CONTENT_TYPE=form,
                                 CONTENT_LENGTH=str(len(content)))
             self.assertEqual(response.status, '413 Content Too Large')
+
+    def test_an_exception_whose_cause_is_a_disconnect_is_not_logged(self):
+        number = self.link.start('/disconnect', 'POST', None, CONTENT_LENGTH='1')
+        self.assertEqual(self.link.read_frame_of(number).kind, WANT)
+        self.link.send(GONE, number)
+        self.assertEqual(self.link.finish(number).kinds, [END])
+        self.assertNotIn('no form', self.child.log())
 
     def test_a_log_of_requests(self):
         self.get('/logged', QUERY_STRING='a', HTTP_USER_AGENT='a "b"', HTTP_REFERER='there',
