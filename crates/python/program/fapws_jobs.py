@@ -108,8 +108,16 @@ class FapwsServer(WsgiServer):
 
     def wait_to_own_timers(self):
         self.locks.acquire(TIMERS_LOCK, may_wait=True)
-        self.owns_timers = not self.is_stopping
+        self.owns_timers = True
+        if self.is_stopping:
+            self.release_timers()
         self.wake_main_thread()
+
+    def release_timers(self):
+        """Releases TIMERS_LOCK, so that another process can call timers."""
+        if self.owns_timers:
+            self.owns_timers = False
+            self.locks.release(TIMERS_LOCK)
 
     def running_timers(self):
         """Returns the timers that this process must call, after setting their first due times."""
@@ -192,9 +200,7 @@ class FapwsServer(WsgiServer):
 
     def finish_deferred_calls(self):
         """Releases the lock for timers, and makes all deferred calls that are left."""
-        if self.owns_timers:
-            self.owns_timers = False
-            self.locks.release(TIMERS_LOCK)
+        self.release_timers()
         while self.evwsgi.deferred:
             if not self.run_job(self.call_deferred):
                 sleep(LOCK_RETRY_SECONDS)

@@ -82,13 +82,13 @@ def wraps_a_disconnect(environ, start_response):
 @log.Log(open(HERE + 'requests.log', 'w'))
 def logged(environ, start_response):
     start_response('200 OK', [])
-    return ['four', b'!']
+    return ['four', b'!', bytearray(b'12'), memoryview(b'345')]
 
 
 @zip.Gzip()
 def zipped(environ, start_response):
     start_response('200 OK', [('Content-Length', '8000'), ('ETag', '"x"'), ('Vary', 'Cookie')])
-    return ['content '] * 1000
+    return ['content ', b'content ', bytearray(b'content '), memoryview(b'content ')] * 250
 
 
 @zip.Gzip()
@@ -132,6 +132,7 @@ def start():
     evwsgi.wsgi_cb(("/zipped", zipped))
     evwsgi.wsgi_cb(("/static/", views.Staticfile(HERE + "static/", maxage=60)))
     evwsgi.wsgi_cb(("/icon", views.Staticfile(HERE + "static/icon.png")))
+    evwsgi.wsgi_cb(("/fold", views.Staticfile(HERE + "static/sub")))
     evwsgi.wsgi_cb(("/anywhere/", views.Staticfile()))
     evwsgi.set_debug(0)
     evwsgi.run()
@@ -147,6 +148,7 @@ SITE_FILES = {
     'long.txt': LINE * 30000,
     'static/icon.png': 'an icon',
     'static/sub/page.html': '<p>',
+    'static/sub-secret/page.html': 'secret',
     'static/unknown.pinion': 'x',
     'static/archive.tar.gz': 'x',
 }
@@ -298,8 +300,8 @@ class Requests(unittest.TestCase):
         with open(os.path.join(self.child.folder, 'requests.log')) as file:
             lines = re.sub(r'\[[^]]* GMT\]', '[]', file.read()).splitlines()
         self.assertEqual(lines, [
-            '127.0.0.1 localhost - [] "GET /logged?a HTTP/1.1" 200 5 "there" "a %22b%22"',
-            '127.0.0.1 - - [] "GET /logged HTTP/1.1" 200 5 "-" "-"'])
+            '127.0.0.1 localhost - [] "GET /logged?a HTTP/1.1" 200 10 "there" "a %22b%22"',
+            '127.0.0.1 - - [] "GET /logged HTTP/1.1" 200 10 "-" "-"'])
 
     def test_a_redirect(self):
         response = self.get('/redirect')
@@ -331,6 +333,7 @@ class Requests(unittest.TestCase):
         self.assertEqual(response.field('Content-Type'), 'text/html')
         self.assertEqual(response.field('Cache-Control'), 'max-age=60')
         self.assertEqual(self.get('/icon').content, b'an icon')
+        self.assertEqual(self.get('/fold/page.html').content, b'<p>')
         for name in ('unknown.pinion', 'archive.tar.gz'):
             response = self.get('/static/' + name)
             self.assertEqual(response.field('Content-Type'), 'application/octet-stream')
@@ -352,6 +355,7 @@ class Requests(unittest.TestCase):
     def test_paths_that_name_no_file(self):
         for path in ('/static/', '/static/sub', '/static/absent', '/static/../run.py',
                      '/static/sub/../../run.py', '/static/a\0b', '/iconx',
+                     '/fold-secret/page.html',
                      '/anywhere//etc/passwd', '/static/\xff'):
             with self.subTest(path):
                 self.assertEqual(self.get(path).status, '404 Not Found')
