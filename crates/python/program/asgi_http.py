@@ -1,6 +1,7 @@
 # One request of an ASGI application: receive(), send(), and the end of the response.
 
 import collections
+import stat
 
 RESPONSE_START_TYPE, RESPONSE_BODY_TYPE = 'http.response.start', 'http.response.body'
 
@@ -308,8 +309,10 @@ class AsgiRequest:
             raise TypeError('the path must be a str, not %s' % type(path).__name__)
         if not os.path.isabs(path):
             raise ValueError('the path must be absolute: %r' % path)
-        with open(path, 'rb') as file:
-            size = os.fstat(file.fileno()).st_size
+        # Opening and reading a file can take long, on a network file system for example.
+        run_in_thread = self.connection.loop.run_in_executor
+        file, size, piece = await run_in_thread(None, open_regular_file, path)
+        with file:
             head, length, has_body = self.head
             if self.is_head_request or not has_body:
                 self.check_connected()
@@ -318,15 +321,15 @@ class AsgiRequest:
                 self.wake_waiters()
                 return
             if size <= PIECE_MAX_BYTES:
-                self.send_one_frame_response(file.read(size))
+                self.send_one_frame_response(piece)
                 return
             if length is None:
                 self.head = head + b'content-length: %d\n' % size, size, has_body
-            more = True
-            while more:
-                piece = file.read(min(PIECE_MAX_BYTES, size - self.sent_body_bytes))
-                more = bool(piece) and self.sent_body_bytes + len(piece) < size
-                await self.send_body_part(piece, more)
+            while piece and self.sent_body_bytes + len(piece) < size:
+                await self.send_body_part(piece, True)
+                piece = await run_in_thread(
+                    None, file.read, min(PIECE_MAX_BYTES, size - self.sent_body_bytes))
+            await self.send_body_part(piece, False)
 
     # The end of the response
 
@@ -360,6 +363,17 @@ class AsgiRequest:
 
     def label(self):
         return '%s %s' % (self.scope.get('method', '-'), self.scope.get('path', '-'))
+
+
+def open_regular_file(path):
+    """Returns an open file, its size, and its first piece."""
+    # Without O_NONBLOCK, opening a FIFO waits for a writer.
+    file = open(path, 'rb', opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        file.close()
+        raise ValueError('not a regular file: %r' % path)
+    return file, status.st_size, file.read(min(PIECE_MAX_BYTES, status.st_size))
 
 
 def check_body(body):

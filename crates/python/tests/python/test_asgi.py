@@ -8,7 +8,7 @@ from asgi_peer import AsgiChild, scope
 from peer import ABORT, END, FAILED, HEAD, HINTS, RESPONSE, RESPONSE_CONTENT
 
 APPLICATION = '''
-import asyncio, os
+import asyncio, os, threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -135,6 +135,40 @@ async def file_with_length(scope, receive, send):
         out.write(b'x' * 100000)
     length = [(b'content-length', scope['query_string'])]
     await send({'type': 'http.response.start', 'status': 200, 'headers': length})
+    await send({'type': 'http.response.pathsend', 'path': path})
+
+
+async def slow_file(scope, receive, send):
+    """Sends a file whose file system does not respond before a request of /file_system."""
+    responds = threading.Event()
+    open_file = os.open
+
+    def open_slowly(*arguments, **more):
+        os.open = open_file
+        waiting.append(responds)
+        responds.wait()
+        return open_file(*arguments, **more)
+
+    os.open = open_slowly
+    await send({'type': 'http.response.start', 'status': 200})
+    await send({'type': 'http.response.pathsend', 'path': os.path.abspath(__file__)})
+
+
+waiting = []
+
+
+async def file_system(scope, receive, send):
+    while not waiting:
+        await asyncio.sleep(0.001)
+    waiting[0].set()
+    await send({'type': 'http.response.start', 'status': 200})
+    await send({'type': 'http.response.body'})
+
+
+async def fifo(scope, receive, send):
+    path = os.path.join(HERE, 'fifo')
+    os.mkfifo(path)
+    await send({'type': 'http.response.start', 'status': 200})
     await send({'type': 'http.response.pathsend', 'path': path})
 
 
@@ -396,6 +430,14 @@ class Asgi(unittest.TestCase):
         self.assert_failed(self.send(start(), path), FAILED, 'absolute')
         self.assert_failed(self.send(start(), dict(path, path='/no/such')), FAILED, 'NotFound')
         self.assert_failed(self.send(start(), dict(path, path=b'/etc')), FAILED, 'TypeError')
+
+    def test_pathsend_does_not_block_other_requests(self):
+        number = self.link.start('/slow_file')
+        self.link.get('/file_system')
+        self.assertIn(b'slow_file', self.link.finish(number).content)
+
+    def test_pathsend_of_a_file_that_is_not_regular(self):
+        self.assert_failed(self.link.get('/fifo'), FAILED, 'not a regular file')
 
     def test_tasks_and_threads(self):
         for path in ('/task', '/thread', '/tasks'):
