@@ -78,7 +78,7 @@ class AsgiConnection:
                 else:
                     self.process_frame(kind, number, payload)
         except Exception as error:
-            log('a connection of the server ends: %s' % describe_error(error))
+            log('closing the connection to a server worker: %s' % describe_error(error))
             self.is_lost = True
             self.transport.abort()
 
@@ -119,7 +119,7 @@ class AsgiConnection:
             self.queue_frame(encode_frame(GIVEN_BACK, 0))
             return
         if kind not in CONTROL_KINDS:
-            raise ProtocolError('a frame of kind %d' % kind)
+            raise ProtocolError('unknown frame kind %d' % kind)
         added_window = decode_number(payload) if kind == ROOM else 0
         request = self.requests.get(number)
         if request is None:
@@ -138,7 +138,7 @@ class AsgiConnection:
             if not request.stack_was_logged:
                 log_task_stack(request)
         elif not isinstance(request, AsgiWebSocket):
-            raise ProtocolError('a frame of kind %d for a request of HTTP' % kind)
+            raise ProtocolError('WebSocket frame (kind %d) for an HTTP request' % kind)
         elif kind == MESSAGE:
             request.add_message_piece(payload)
         else:

@@ -93,7 +93,7 @@ class AsgiRequest:
     def add_body_piece(self, piece):
         """Stores a piece of the body that has arrived."""
         if len(piece) > self.receive_window:
-            raise ProtocolError('more content than was wanted')
+            raise ProtocolError('body exceeds the receive window')
         self.receive_window -= len(piece)
         if piece and self.pieces is not None:
             self.pieces.append(piece)
@@ -160,7 +160,7 @@ class AsgiRequest:
         elif kind == 'http.response.informational':
             status = message['status']
             if not 100 <= status <= 199 or status == 101:
-                raise ValueError('%r is no status of an informational response' % (status,))
+                raise ValueError('invalid status of an informational response: %r' % (status,))
             if status != 103:
                 return
             fields = message.get('headers', ())
@@ -191,7 +191,7 @@ class AsgiRequest:
 
     def check_connected(self):
         if self.is_disconnected and not self.last_frame_sent:
-            raise ClientDisconnected('the client has left')
+            raise ClientDisconnected('client disconnected')
 
     def queue_response_frame(self, head, body):
         self.last_frame_sent = True
@@ -201,7 +201,7 @@ class AsgiRequest:
             + head + body)
 
     def content_length_error(self, size):
-        return RuntimeError('Content-Length is %d, but there are %d bytes of content'
+        return RuntimeError('Content-Length is %d, but the body has %d bytes'
                             % (self.head[1], size))
 
     def send_without_body(self, size):
@@ -285,7 +285,7 @@ class AsgiRequest:
         while self.unsent is not None and not self.is_disconnected:
             await self.wait_for_change()
         if self.is_disconnected:
-            raise ClientDisconnected('the client has left')
+            raise ClientDisconnected('client disconnected')
 
     def send_unsent(self):
         """Sends as much of the unsent data as the send window allows."""

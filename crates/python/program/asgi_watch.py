@@ -74,7 +74,7 @@ class LoopWatchdog:
         frames = self.find_loop_frames() if requests else []
         for request in requests:
             request.stack_was_logged = True
-            detail = ', and the event loop is blocked'
+            detail = '; the event loop is blocked'
             log_stack(request.label(), frames, request.scope['headers'], detail)
             # The stack is the same for all requests, so it is printed only for the first one.
             frames = []

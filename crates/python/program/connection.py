@@ -157,7 +157,7 @@ class Connection:
                 else:
                     self.process_frame(kind, number, payload)
         except Exception as error:
-            log('a connection of the server ends: %s' % describe_error(error))
+            log('closing the connection to a server worker: %s' % describe_error(error))
             self.shut_down()
             self.server.remove_connection(self)
         return True
@@ -175,7 +175,7 @@ class Connection:
             self.server.wake_waiting_threads()
             return
         if kind not in (CONTENT, CONTENT_END, ROOM, GONE, STACK):
-            raise ProtocolError('a frame of kind %d' % kind)
+            raise ProtocolError('unknown frame kind %d' % kind)
         added_window = decode_number(payload) if kind == ROOM else 0
         request = self.requests.get(number)
         if request is None:

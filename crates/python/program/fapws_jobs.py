@@ -208,7 +208,7 @@ class FapwsServer(WsgiServer):
 
 def serve_fapws_application(evwsgi):
     if options.threads > 1:
-        log('an application of fapws has one thread in each process')
+        log('fapws applications are single-threaded; ignoring --threads %d' % options.threads)
         options.threads = 1
     locks = FapwsLocks(reopen_program_file(), options.folder, options.application)
     application = FapwsApplication(evwsgi)

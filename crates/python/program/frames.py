@@ -117,7 +117,7 @@ def decode_frames(data):
     while size - offset >= HEADER_BYTES:
         kind, request, length = frame_header_format.unpack_from(data, offset)
         if length > FRAME_MAX_BYTES:
-            raise ProtocolError('a frame of %d bytes' % length)
+            raise ProtocolError('frame of %d bytes exceeds the maximum' % length)
         end = offset + HEADER_BYTES + length
         if end > size:
             break
@@ -129,12 +129,12 @@ def decode_frames(data):
 def decode_numbers(payload):
     """Returns the u32 numbers in the payload of a frame."""
     if len(payload) % 4:
-        raise ProtocolError('numbers of %d bytes' % len(payload))
+        raise ProtocolError('payload of %d bytes is not a list of u32' % len(payload))
     return struct.unpack('<%dI' % (len(payload) // 4), payload)
 
 
 def decode_number(payload):
     numbers = decode_numbers(payload)
     if len(numbers) != 1:
-        raise ProtocolError('%d numbers in place of one' % len(numbers))
+        raise ProtocolError('expected one u32, got %d' % len(numbers))
     return numbers[0]

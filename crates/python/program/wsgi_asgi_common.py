@@ -133,8 +133,7 @@ def log_dropped_field(name):
     """Logs, once for each name, that a field is dropped because only the server may send it."""
     if name not in logged_names:
         logged_names.add(name)
-        log('the application sends the field %s, which only a server may send: it is left out'
-            % name)
+        log('dropping the response header %s: only the server may send it' % name)
 
 
 def classify_field(name):
@@ -162,9 +161,9 @@ def log_stack(label, frames, request_id, detail=''):
     from traceback import StackSummary
     frames = [entry for entry in frames if not is_program_frame(entry[0])]
     text = ''.join(StackSummary.extract(frames).format())
-    location = '; it is here:\n' + text.rstrip() if text else ''
+    location = '. Current stack:\n' + text.rstrip() if text else ''
     reset_token = request_id_context.set(request_id)
-    log('%s: the request is over its time%s%s' % (label, detail, location))
+    log('%s exceeded the time limit%s%s' % (label, detail, location))
     request_id_context.reset(reset_token)
 
 

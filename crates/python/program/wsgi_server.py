@@ -227,14 +227,16 @@ class WsgiServer(WsgiThreads):
     def wait(self, request, is_ready):
         """Lets a thread of the application wait until frames have made `is_ready()` true."""
         if self.is_forked:
-            raise ClientDisconnected('this process was forked from the one with the client')
+            raise ClientDisconnected(
+                'a forked process cannot read or send: only its parent has the connection to the '
+                'client')
         runs_request = get_ident() == (request.thread or self.main_thread)
         while not is_ready():
             if not runs_request:
                 # This is a thread that the application has started. Another thread reads frames for
                 # it: the main thread, or the watchdog while the main thread is busy.
                 if request.number not in request.connection.requests:
-                    raise OSError('the request is over')
+                    raise OSError('the request is finished')
                 sleep(WATCHDOG_INTERVAL_SECONDS)
             elif self.pool_condition is not None:
                 with self.frames_arrived:

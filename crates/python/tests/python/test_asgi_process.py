@@ -106,7 +106,7 @@ class Stacks(unittest.TestCase):
             wait_until(lambda: self.events(child) == ['waits'])
             link.send(STACK, number)
             wait_until(lambda: 'in wait_for\n' in child.log())
-            self.assertIn('GET /wait: the request is over its time; it is here:\n', child.log())
+            self.assertIn('GET /wait exceeded the time limit. Current stack:\n', child.log())
             self.assertNotIn('blocked', child.log())
             self.go(child)
             self.assertEqual(link.finish(number).content, b'/wait')
@@ -122,10 +122,10 @@ class Stacks(unittest.TestCase):
             more = link.start('/more')
             for a_link, a_number in ((link, number), (other, waits)):
                 a_link.send(STACK, a_number)
-                line = '%s: the request is over its time, and the event loop is blocked' % (
+                line = '%s exceeded the time limit; the event loop is blocked' % (
                     'GET /block' if a_link is link else 'GET /wait')
-                wait_until(lambda: line + '; it is here:\n' in child.log())
-            stack = child.log().split('here:\n')[1]
+                wait_until(lambda: line + '. Current stack:\n' in child.log())
+            stack = child.log().split('stack:\n')[1]
             self.assertRegex(stack, r'^  File ".*app.py", line \d+, in app\n +block\(\)\n')
             self.assertIn('in block\n', stack)
             self.go(child)
@@ -134,7 +134,7 @@ class Stacks(unittest.TestCase):
             self.assertEqual(other.finish(waits).content, b'/wait')
             # The event loop has now read the STACK frames. It does not log another stack trace,
             # because the watchdog has already logged one.
-            self.assertEqual(child.log().count('the request is over its time'), 2)
+            self.assertEqual(child.log().count('exceeded the time limit'), 2)
 
     def test_an_event_loop_that_is_blocked_again_is_reported(self):
         """The watchdog sleeps between the two requests, because there is no request then."""
@@ -144,7 +144,7 @@ class Stacks(unittest.TestCase):
                 number = link.start('/block')
                 wait_until(lambda: len(self.events(child)) == count)
                 link.send(STACK, number)
-                wait_until(lambda: child.log().count('event loop is blocked; it is here') == count)
+                wait_until(lambda: child.log().count('is blocked. Current stack:') == count)
                 self.go(child)
                 self.assertEqual(link.finish(number).content, b'/block')
                 os.unlink(os.path.join(child.folder, 'go'))
@@ -260,8 +260,11 @@ async def app(scope, receive, send):
         self.end(child)
 
     def test_a_failed_shutdown_is_logged(self):
-        for end in ("await send({'type': 'lifespan.shutdown.failed', 'message': 'no luck'})",
-                    "raise ValueError('no luck')"):
+        for end, expected in (
+                ("await send({'type': 'lifespan.shutdown.failed', 'message': 'no luck'})",
+                 'has failed: no luck'),
+                ("await send({'type': 'lifespan.shutdown.failed'})", 'has failed: it has given no '),
+                ("raise ValueError('no luck')", 'has failed: ValueError: no luck')):
             child = self.child('''
 async def app(scope, receive, send):
     await receive()
@@ -271,7 +274,7 @@ async def app(scope, receive, send):
 ''' % end)
             child.connect()
             self.end(child)
-            self.assertIn('no luck', child.log())
+            self.assertIn(expected, child.log())
 
     def test_the_lifespan_may_end_early(self):
         child = self.child(HELPERS + '''

@@ -233,8 +233,8 @@ class Content(unittest.TestCase):
         self.link.send(GONE, number)
         self.assertEqual(self.link.finish(number).kinds, [END])
         seen = eval(self.link.get('/seen').content)
-        self.assertEqual(seen[-1], 'ConnectionResetError: the client has left before all content '
-                         'was read')
+        self.assertEqual(seen[-1], 'ConnectionResetError: client disconnected before the whole '
+                         'body was read')
         self.assertNotIn('/caught: the application has failed', self.child.log())
 
     def test_an_exception_whose_cause_is_a_disconnect_is_not_logged(self):
@@ -251,7 +251,7 @@ class Content(unittest.TestCase):
     def test_reading_the_body_of_a_finished_request(self):
         self.link.get('/kept', 'POST', None, streamed=b'never')
         self.assertEqual(self.link.get('/kept_read').content,
-                         b'the request is over: its content cannot be read')
+                         b'the request is finished: its body cannot be read')
 
     def test_a_piece_that_arrives_when_the_request_is_finished_is_ignored(self):
         self.link.get('/kept', 'POST', None, streamed=b'never')
@@ -264,7 +264,7 @@ class Content(unittest.TestCase):
                 with self.subTest(path):
                     self.assertEqual(link.finish(
                         link.start(path, 'POST', None), grants_window=False).status, '200 OK')
-                    self.assertEqual(eval(link.get('/join').content), ['the request is over'])
+                    self.assertEqual(eval(link.get('/join').content), ['the request is finished'])
 
     def test_exceeding_the_receive_window_ends_the_connection(self):
         for late, content in ((0, b'x' * 65537), (1, b'x')):
@@ -278,7 +278,7 @@ class Content(unittest.TestCase):
                 with self.assertRaises((EOFError, ConnectionError)):
                     link.read_frame()
                 self.assertEqual(child.connect().get('/unread').content, b'unread')
-                self.assertIn('more content than was wanted', child.log())
+                self.assertIn('body exceeds the receive window', child.log())
 
     def test_a_connection_that_ends_while_a_body_is_read(self):
         link = self.child.connect()
