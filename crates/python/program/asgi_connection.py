@@ -114,7 +114,8 @@ class AsgiConnection:
     def process_frame(self, kind, number, payload):
         """Processes any frame except a batch of requests."""
         if kind == TAKE_BACK:
-            # All requests have started when they arrived, so none of them is given back.
+            # The server checks whether the event loop responds. No request is given back, because
+            # all of them have started when they arrived.
             decode_numbers(payload)
             self.queue_frame(encode_frame(GIVEN_BACK, 0))
             return

@@ -24,8 +24,9 @@ class AsgiRequest:
     is_disconnected = False
     # The result of `find_head()` for the message http.response.start.
     head = None
-    # Whether the head was sent. After that, Content-Length is compared with the sum of all parts.
-    head_sent = False
+    # Whether a HEAD frame was sent, or one RESPONSE frame before the application has sent its last
+    # message. It stays False if the whole response comes in one message.
+    head_frame_sent = False
     sent_body_bytes = 0
     # Whether the last frame was sent. Anything that the application does after that has no effect.
     last_frame_sent = False
@@ -34,7 +35,8 @@ class AsgiRequest:
     # Whether the watchdog has logged the stack trace because the event loop is blocked.
     stack_was_logged = False
     task = None
-    # Held by one call of send() while others wait for their turn. None until one had to wait.
+    # An asyncio.Lock that a call of send() holds while its data waits for the send window, so that
+    # the data of other calls comes after it. The first call that has to wait creates it.
     send_lock = None
     # The part of a message or body that does not fit into the send window yet, as a tuple: the kind
     # and the prefix of its frames, the data, and the number of bytes that were sent.
@@ -144,11 +146,11 @@ class AsgiRequest:
                 body = check_body(body)
             if message.get('more_body', False):
                 await self.send_body_part(body, True)
-            elif self.head_sent or len(body) > PIECE_MAX_BYTES:
+            elif self.head_frame_sent or len(body) > PIECE_MAX_BYTES:
                 await self.send_body_part(body, False)
             else:
                 self.send_one_frame_response(body)
-        elif kind == 'http.response.pathsend' and not self.head_sent:
+        elif kind == 'http.response.pathsend' and not self.head_frame_sent:
             await self.send_file(message['path'])
         else:
             raise RuntimeError('%r was sent where %r was expected' % (kind, RESPONSE_BODY_TYPE))
@@ -225,10 +227,10 @@ class AsgiRequest:
             size = self.sent_body_bytes + len(body)
             if length is not None and (size > length or not more and size < length):
                 raise self.content_length_error(size)
-            is_complete_body = not self.head_sent and size == length and size <= PIECE_MAX_BYTES
-            if is_complete_body and not self.last_frame_sent:
+            is_complete_body = size == length and size <= PIECE_MAX_BYTES
+            if is_complete_body and not self.head_frame_sent and not self.last_frame_sent:
                 # Frameworks often send an empty message with more_body=False after the body.
-                self.head_sent = True
+                self.head_frame_sent = True
                 self.sent_body_bytes = size
                 self.queue_response_frame(self.head[0], body)
             elif not self.last_frame_sent:
@@ -239,11 +241,11 @@ class AsgiRequest:
 
     async def send_frames(self, body, more):
         """Sends the head if necessary, a part of the body, and END if no more follows."""
-        if not self.head_sent:
+        if not self.head_frame_sent:
             head, length, _ = self.head
             if length is None and not more:
                 head += b'content-length: %d\n' % len(body)
-            self.head_sent = True
+            self.head_frame_sent = True
             self.connection.queue_frame(encode_frame(HEAD, self.number, head))
         if body:
             await self.send_in_frames(RESPONSE_CONTENT, b'', body)
@@ -357,7 +359,7 @@ class AsgiRequest:
         if self.last_frame_sent:
             return
         self.last_frame_sent = True
-        kind = ABORT if self.head_sent else FAILED
+        kind = ABORT if self.head_frame_sent else FAILED
         text = encode_log_line(describe_error(error))
         self.connection.queue_frame(encode_frame(kind, self.number, text))
 

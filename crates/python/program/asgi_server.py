@@ -106,8 +106,8 @@ class AsgiServer:
     async def close_connections(self):
         """Half-closes the connections, and waits until the server has read everything and closed.
 
-        This process does not close them first: if the server's own sending failed meanwhile, the
-        server would not read the remaining frames.
+        If this process closed a connection first, a frame that the server is just sending would
+        fail, and the server would drop the connection with the frames that it has not read.
         """
         for connection in list(self.connections):
             connection.half_close()

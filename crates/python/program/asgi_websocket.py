@@ -220,7 +220,7 @@ class AsgiWebSocket(AsgiRequest):
     def fail(self, error):
         """Logs an exception of the application, and sends the last frame."""
         # The head was sent with ACCEPT. ABORT lets the server close the WebSocket with code 1011.
-        self.head_sent = self.head_sent or self.state in (WS_OPEN, WS_CLOSED)
+        self.head_frame_sent = self.head_frame_sent or self.state in (WS_OPEN, WS_CLOSED)
         AsgiRequest.fail(self, error)
 
     def label(self):

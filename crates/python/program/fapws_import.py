@@ -1,4 +1,8 @@
 # Provides the modules of fapws for applications. They are compiled when they are imported.
+#
+# fapws is a web server for Python 2 on libev. Its applications are WSGI callbacks for path
+# prefixes, which a script registers before it calls run(); they can also set timers and defer
+# calls.
 
 import sys
 

@@ -69,7 +69,7 @@ class FapwsServer(WsgiServer):
             self.wake_main_thread()
 
     def serve(self):
-        start_thread(self.run_watchdog)
+        start_thread(self.run_backup_reader)
         while not self.is_stopping:
             if self.backlog:
                 self.run_batch()
@@ -171,8 +171,8 @@ class FapwsServer(WsgiServer):
         self.call_count += 1
         self.quick_call_count = 0
         self.is_busy = True
-        if not self.watchdog_is_awake:
-            self.wake_watchdog()
+        if not self.backup_reader_is_awake:
+            self.wake_backup_reader()
         try:
             function(*arguments)
         finally:

@@ -167,7 +167,8 @@ def log_stack(label, frames, request_id, detail=''):
     request_id_context.reset(reset_token)
 
 
-# Signals whose handlers processes that the application forks must not keep.
+# The signals that this process handles. A process that the application forks gets the default
+# handlers back, and must not lose one of these signals before that.
 HANDLED_SIGNALS = _signal.SIGTERM, _signal.SIGINT
 
 
@@ -200,11 +201,11 @@ def register_fork_hooks(close_in_fork):
 
 def reset_signal_handlers():
     """Gives a forked process the handlers of a new one. Its fork hook must call this."""
-    try:
+    if sys.implementation.name == 'pypy':
+        # PyPy knows only after the hooks that this thread is now the main thread.
         from __pypy__.thread import signals_enabled
-    except ImportError:
+    else:
         signals_enabled = memoryview(b'')  # A context manager that does nothing.
-    # PyPy knows only after the hooks that the thread which has forked is now the main thread.
     with signals_enabled:
         _signal.set_wakeup_fd(-1)
         _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
@@ -212,7 +213,7 @@ def reset_signal_handlers():
 
 
 def exit_forked_process(result):
-    """Exits a forked process in which the application has returned, as a script would.
+    """Exits a forked process in which the application has returned. Atexit handlers do not run.
 
     `result` is the exception that the application has raised, if it is an exception.
     """

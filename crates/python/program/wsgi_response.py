@@ -136,7 +136,8 @@ class WsgiRequest:
     # The head with Content-Length, as long as the complete body can follow it in one frame.
     one_frame_head = None
     sent_body_bytes = 0
-    head_sent = False
+    # Whether a HEAD frame was sent. It stays False if the response is one RESPONSE frame.
+    head_frame_sent = False
     # Whether the last frame was sent. Anything that the application does after that has no effect.
     last_frame_sent = False
     was_truncated = False
@@ -151,7 +152,7 @@ class WsgiRequest:
         """Implements the callable of PEP 3333, section "The start_response() Callable"."""
         if exc_info:
             try:
-                if self.head_sent or self.last_frame_sent:
+                if self.head_frame_sent or self.last_frame_sent:
                     raise exc_info[1].with_traceback(exc_info[2])
             finally:
                 exc_info = None
@@ -181,7 +182,7 @@ class WsgiRequest:
 
     def early_hints(self, headers):
         """Sends a 103 response. `headers` is a list of pairs, each a name and a value."""
-        if self.head_sent or self.last_frame_sent or self.is_disconnected:
+        if self.head_frame_sent or self.last_frame_sent or self.is_disconnected:
             return
         fields = []
         for name, value in headers:
@@ -239,7 +240,7 @@ class WsgiRequest:
                 if not isinstance(part, bytes):
                     raise TypeError('the body must be bytes, not %s' % type(part).__name__)
             body = b''.join(parts)
-        if self.head_sent or self.last_frame_sent:
+        if self.head_frame_sent or self.last_frame_sent:
             if body and not self.is_disconnected:
                 self.send_chunk(body)
             return
@@ -288,7 +289,7 @@ class WsgiRequest:
                 self.log_truncation()
                 chunk = chunk[:remaining_bytes]
             is_last = len(chunk) == remaining_bytes
-            if is_last and not self.head_sent and remaining_bytes <= PIECE_MAX_BYTES:
+            if is_last and not self.head_frame_sent and remaining_bytes <= PIECE_MAX_BYTES:
                 head = self.head + self.content_length_line(self.content_length)
                 self.send_one_frame_response(head, chunk)
                 self.flush_complete_response()
@@ -299,8 +300,8 @@ class WsgiRequest:
     def send_frames(self, chunk, is_last):
         """Sends the head if necessary, then `chunk` as the send window allows, then perhaps END."""
         frames = b''
-        if not self.head_sent:
-            self.head_sent = True
+        if not self.head_frame_sent:
+            self.head_frame_sent = True
             self.one_frame_head = None
             head = self.head + self.content_length_line(self.content_length)
             frames = encode_frame(HEAD, self.number, head)
@@ -331,7 +332,9 @@ class WsgiRequest:
 
     def send_file(self, wrapper):
         """Lets the server send an open file. Returns False if this process must read the file."""
-        if self.head is None or self.head_sent or self.last_frame_sent or self.is_disconnected:
+        if self.head is None or self.head_frame_sent:
+            return False
+        if self.last_frame_sent or self.is_disconnected:
             return False
         if self.method == 'HEAD' or not self.has_body:
             return False
@@ -388,7 +391,7 @@ class WsgiRequest:
         if self.is_disconnected:
             self.last_frame_sent = True
             self.connection.send(encode_frame(END, self.number))
-        elif not self.head_sent:
+        elif not self.head_frame_sent:
             self.send_body_parts(())
         elif self.content_length is not None and self.sent_body_bytes < self.content_length:
             raise ValueError('Content-Length is %d, but the body has %d bytes'
@@ -407,6 +410,6 @@ class WsgiRequest:
         if self.last_frame_sent:
             return
         self.last_frame_sent = True
-        kind = ABORT if self.head_sent else FAILED
+        kind = ABORT if self.head_frame_sent else FAILED
         text = encode_log_line(describe_error(error))
         self.connection.send(encode_frame(kind, self.number, text))

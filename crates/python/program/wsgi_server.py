@@ -5,12 +5,12 @@
 # main thread reads frames for it. With more threads, the main thread only reads frames, and a pool
 # of threads runs the requests.
 #
-# A process with one thread also has a watchdog thread. While a call of the application takes long,
-# the watchdog reads frames in place of the main thread, so that the server can take requests back
-# and the process notices disconnected clients; it also sends the held responses. It costs almost
-# nothing while calls are short: it checks every WATCHDOG_INTERVAL_SECONDS whether the number of
-# calls has grown, and waits on a lock while the process is idle. It never waits for a socket, so
-# the two threads do not compete for the global interpreter lock.
+# A process with one thread also has a backup reader, a second thread. While a call of the
+# application takes long, it reads frames in place of the main thread, so that the server can take
+# requests back and the process notices disconnected clients; it also sends the held responses. It
+# costs almost nothing while calls are short: it checks every BACKUP_READER_INTERVAL_SECONDS whether
+# the number of calls has grown, and waits on a lock while the process is idle. It never waits for a
+# socket, so the two threads do not compete for the global interpreter lock.
 
 import _collections
 import _signal
@@ -62,11 +62,12 @@ class WsgiServer(WsgiThreads):
         # The number of calls of the application, and how many of the last ones in a row were quick.
         self.call_count = 0
         self.quick_call_count = 0
-        # Whether the main thread is running requests or other calls, which the watchdog watches.
+        # Whether the main thread is running requests or other calls.
         self.is_busy = False
-        self.watchdog_is_awake = False
-        self.watchdog_alarm = allocate_lock()
-        self.watchdog_alarm.acquire()
+        self.backup_reader_is_awake = False
+        # The backup reader waits for this lock while the process is idle; releasing it wakes it.
+        self.backup_reader_wake_lock = allocate_lock()
+        self.backup_reader_wake_lock.acquire()
         # Two conditions if there is a pool of threads, otherwise None: the first one wakes threads
         # of the pool for new requests, and the second one wakes threads that wait for a frame.
         self.pool_condition = None
@@ -108,7 +109,7 @@ class WsgiServer(WsgiThreads):
     def poll_sockets_if_idle(self, timeout):
         """Waits for sockets and reads from them, unless there is a request or the process stops.
 
-        The watchdog may have read that request or signal while this thread waited for the lock.
+        The backup reader may have read that request while this thread waited for the lock.
         Nothing else may ever arrive after it, so waiting now could block forever.
         """
         with self.read_lock:
@@ -234,17 +235,17 @@ class WsgiServer(WsgiThreads):
         while not is_ready():
             if not runs_request:
                 # This is a thread that the application has started. Another thread reads frames for
-                # it: the main thread, or the watchdog while the main thread is busy.
+                # it: the main thread, or the backup reader while the main thread is busy.
                 if request.number not in request.connection.requests:
                     raise OSError('the request is finished')
-                sleep(WATCHDOG_INTERVAL_SECONDS)
+                sleep(BACKUP_READER_INTERVAL_SECONDS)
             elif self.pool_condition is not None:
                 with self.frames_arrived:
                     if not is_ready():
                         self.frames_arrived.wait()
             else:
                 with self.read_lock:
-                    # The watchdog may have read the frame while this thread waited for the lock.
+                    # The backup reader may have read the frame in the meantime.
                     if not is_ready():
                         self.poll_sockets(-1)
 
@@ -324,7 +325,7 @@ class WsgiServer(WsgiThreads):
         self.close_connections()
 
     def serve_on_main_thread(self):
-        start_thread(self.run_watchdog)
+        start_thread(self.run_backup_reader)
         while not self.is_stopping:
             if self.backlog:
                 self.run_batch()
@@ -335,8 +336,8 @@ class WsgiServer(WsgiThreads):
     def run_batch(self):
         """Runs the backlog, then reads the data that has arrived in the meantime."""
         self.is_busy = True
-        if not self.watchdog_is_awake:
-            self.wake_watchdog()
+        if not self.backup_reader_is_awake:
+            self.wake_backup_reader()
         self.run_backlog()
         self.is_busy = False
         self.read_directly()
@@ -353,7 +354,7 @@ class WsgiServer(WsgiThreads):
             try:
                 request = backlog.popleft()
             except IndexError:
-                break  # The backlog is empty, perhaps because the watchdog has given back the rest.
+                break  # The backlog is empty; perhaps the backup reader has given back the rest.
             if request.connection is not connection:
                 if connection is not None:
                     connection.flush()
@@ -405,8 +406,8 @@ class WsgiServer(WsgiThreads):
     def close_connections(self):
         """Half-closes the connections, and waits until the server has read everything and closed.
 
-        This process does not close them first: if the server's own sending failed meanwhile, the
-        server would not read the remaining frames.
+        If this process closed a connection first, a frame that the server is just sending would
+        fail, and the server would drop the connection with the frames that it has not read.
         """
         for connection in list(self.connections.values()):
             connection.half_close()

@@ -263,7 +263,8 @@ async def app(scope, receive, send):
         for end, expected in (
                 ("await send({'type': 'lifespan.shutdown.failed', 'message': 'no luck'})",
                  'has failed: no luck'),
-                ("await send({'type': 'lifespan.shutdown.failed'})", 'has failed: it has given no '),
+                ("await send({'type': 'lifespan.shutdown.failed'})",
+                 'has failed: it has given no reason'),
                 ("raise ValueError('no luck')", 'has failed: ValueError: no luck')):
             child = self.child('''
 async def app(scope, receive, send):

@@ -119,7 +119,7 @@ def write_in_vain(environ, start):
     calls.append(threading.Thread(target=write_all, daemon=True))
     calls[-1].start()
     request = start.__self__
-    return end_once(lambda: request.head_sent and not request.send_window, lambda *_: None)
+    return end_once(lambda: request.head_frame_sent and not request.send_window, lambda *_: None)
 
 
 def end_once(is_waiting, start):
