@@ -32,6 +32,9 @@ class AsgiConnection:
         # Frames that are written at the end of this iteration of the event loop.
         self.queued_frames = []
         self.is_lost = False
+        # Whether this process has half-closed the connection. Requests that the server has sent in
+        # the meantime cannot be given back any more.
+        self.is_half_closed = False
         # Whether the transport has asked to pause writing, because the server reads too slowly.
         self.is_paused = False
 
@@ -55,6 +58,7 @@ class AsgiConnection:
     def resume_writing(self):
         self.is_paused = False
         for request in list(self.requests.values()):
+            request.send_unsent()
             request.wake_waiters()
 
     def eof_received(self):
@@ -74,7 +78,7 @@ class AsgiConnection:
                 else:
                     self.process_frame(kind, number, payload)
         except Exception as error:
-            log('a connection of the server ends: %s' % describe_error(error))
+            log('closing the connection to a server worker: %s' % describe_error(error))
             self.is_lost = True
             self.transport.abort()
 
@@ -110,18 +114,20 @@ class AsgiConnection:
     def process_frame(self, kind, number, payload):
         """Processes any frame except a batch of requests."""
         if kind == TAKE_BACK:
-            # All requests have started when they arrived, so none of them is given back.
+            # The server checks whether the event loop responds. No request is given back, because
+            # all of them have started when they arrived.
             decode_numbers(payload)
             self.queue_frame(encode_frame(GIVEN_BACK, 0))
             return
         if kind not in CONTROL_KINDS:
-            raise ProtocolError('a frame of kind %d' % kind)
+            raise ProtocolError('unknown frame kind %d' % kind)
         added_window = decode_number(payload) if kind == ROOM else 0
         request = self.requests.get(number)
         if request is None:
             return  # The request is already finished.
         if kind == ROOM:
             request.send_window += added_window
+            request.send_unsent()
             request.wake_waiters()
         elif kind == CONTENT:
             request.add_body_piece(payload)
@@ -133,7 +139,7 @@ class AsgiConnection:
             if not request.stack_was_logged:
                 log_task_stack(request)
         elif not isinstance(request, AsgiWebSocket):
-            raise ProtocolError('a frame of kind %d for a request of HTTP' % kind)
+            raise ProtocolError('WebSocket frame (kind %d) for an HTTP request' % kind)
         elif kind == MESSAGE:
             request.add_message_piece(payload)
         else:
@@ -153,5 +159,11 @@ class AsgiConnection:
         if queued_frames:
             data = b''.join(queued_frames)
             queued_frames.clear()
-            if not self.is_lost:
+            if not self.is_lost and not self.is_half_closed:
                 self.transport.write(data)
+
+    def half_close(self):
+        """Sends the queued frames, and tells the server that no more follow."""
+        self.flush()
+        self.is_half_closed = True
+        self.transport.write_eof()

@@ -14,7 +14,7 @@ def check_field_name(name):
         raise TypeError('the name of a header must be bytes, not %s' % type(name).__name__)
     text = str(name, 'latin-1')
     if not is_token(text):
-        raise ValueError('%r is no name of a header' % text)
+        raise ValueError('invalid header name: %r' % text)
     kind = classify_field(text)
     if type(name) is bytes and len(cached_field_kinds) < CACHE_MAX_ENTRIES:
         cached_field_kinds[name] = kind
@@ -45,7 +45,7 @@ def encode_fields(fields):
             lines.append(b'%b: %b\n' % (name, value))
         elif kind == LENGTH_FIELD:
             if not is_length(value.decode('latin-1')):
-                raise ValueError('%r is no Content-Length' % value)
+                raise ValueError('invalid Content-Length: %r' % value)
             if length is not None:
                 raise ValueError('Content-Length is sent twice')
             length = int(value)
@@ -60,7 +60,7 @@ def encode_head(status, fields):
     if not isinstance(status, int) or isinstance(status, bool):
         raise TypeError('the status must be an int, not %s' % type(status).__name__)
     if not 200 <= status <= 599:
-        raise ValueError('%d is no status of a response' % status)
+        raise ValueError('invalid response status: %d' % status)
     lines, length = encode_fields(fields)
     head = b'%d\n%b' % (status, lines)
     # A 204 response has no Content-Length (RFC 9110, section 8.6).

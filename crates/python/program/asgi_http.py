@@ -1,6 +1,7 @@
 # One request of an ASGI application: receive(), send(), and the end of the response.
 
 import collections
+import stat
 
 RESPONSE_START_TYPE, RESPONSE_BODY_TYPE = 'http.response.start', 'http.response.body'
 
@@ -23,8 +24,9 @@ class AsgiRequest:
     is_disconnected = False
     # The result of `find_head()` for the message http.response.start.
     head = None
-    # Whether the head was sent. After that, Content-Length is compared with the sum of all parts.
-    head_sent = False
+    # Whether a HEAD frame was sent, or one RESPONSE frame before the application has sent its last
+    # message. It stays False if the whole response comes in one message.
+    head_frame_sent = False
     sent_body_bytes = 0
     # Whether the last frame was sent. Anything that the application does after that has no effect.
     last_frame_sent = False
@@ -33,8 +35,12 @@ class AsgiRequest:
     # Whether the watchdog has logged the stack trace because the event loop is blocked.
     stack_was_logged = False
     task = None
-    # Held by one call of send() while others wait for their turn. None until one had to wait.
+    # An asyncio.Lock that a call of send() holds while its data waits for the send window, so that
+    # the data of other calls comes after it. The first call that has to wait creates it.
     send_lock = None
+    # The part of a message or body that does not fit into the send window yet, as a tuple: the kind
+    # and the prefix of its frames, the data, and the number of bytes that were sent.
+    unsent = None
     # Futures of calls of receive() and send() that wait for a frame of the server.
     waiters = ()
 
@@ -89,7 +95,7 @@ class AsgiRequest:
     def add_body_piece(self, piece):
         """Stores a piece of the body that has arrived."""
         if len(piece) > self.receive_window:
-            raise ProtocolError('more content than was wanted')
+            raise ProtocolError('body exceeds the receive window')
         self.receive_window -= len(piece)
         if piece and self.pieces is not None:
             self.pieces.append(piece)
@@ -140,11 +146,11 @@ class AsgiRequest:
                 body = check_body(body)
             if message.get('more_body', False):
                 await self.send_body_part(body, True)
-            elif self.head_sent or len(body) > PIECE_MAX_BYTES:
+            elif self.head_frame_sent or len(body) > PIECE_MAX_BYTES:
                 await self.send_body_part(body, False)
             else:
                 self.send_one_frame_response(body)
-        elif kind == 'http.response.pathsend' and not self.head_sent:
+        elif kind == 'http.response.pathsend' and not self.head_frame_sent:
             await self.send_file(message['path'])
         else:
             raise RuntimeError('%r was sent where %r was expected' % (kind, RESPONSE_BODY_TYPE))
@@ -156,7 +162,7 @@ class AsgiRequest:
         elif kind == 'http.response.informational':
             status = message['status']
             if not 100 <= status <= 199 or status == 101:
-                raise ValueError('%r is no status of an informational response' % (status,))
+                raise ValueError('invalid status of an informational response: %r' % (status,))
             if status != 103:
                 return
             fields = message.get('headers', ())
@@ -172,6 +178,7 @@ class AsgiRequest:
         """Sends a complete response in one frame."""
         head, length, has_body = self.head
         size = len(body)
+        self.check_connected()
         if self.is_head_request or not has_body:
             self.send_without_body(size)
         else:
@@ -179,13 +186,14 @@ class AsgiRequest:
                 head += b'content-length: %d\n' % size
             elif length != size:
                 raise self.content_length_error(size)
-            if self.is_disconnected:
-                self.send_end()
-            else:
-                self.queue_response_frame(head, body)
+            self.queue_response_frame(head, body)
         self.last_message_sent = True
         if self.waiters:
             self.wake_waiters()
+
+    def check_connected(self):
+        if self.is_disconnected and not self.last_frame_sent:
+            raise ClientDisconnected('client disconnected')
 
     def queue_response_frame(self, head, body):
         self.last_frame_sent = True
@@ -195,15 +203,12 @@ class AsgiRequest:
             + head + body)
 
     def content_length_error(self, size):
-        return RuntimeError('Content-Length is %d, but there are %d bytes of content'
+        return RuntimeError('Content-Length is %d, but the body has %d bytes'
                             % (self.head[1], size))
 
     def send_without_body(self, size):
         """Sends the response to a HEAD request, or one whose status allows no body."""
         if self.last_frame_sent:
-            return
-        if self.is_disconnected:
-            self.send_end()
             return
         head, length, has_body = self.head
         if length is None and size and has_body:
@@ -214,8 +219,7 @@ class AsgiRequest:
 
     async def send_body_part(self, body, more):
         """Sends a part of the body, and waits until it fits into the send window."""
-        if self.is_disconnected:
-            raise ClientDisconnected('the client has left')
+        self.check_connected()
         if self.is_head_request or not self.head[2]:
             self.send_without_body(0 if more else len(body))
         else:
@@ -223,11 +227,11 @@ class AsgiRequest:
             size = self.sent_body_bytes + len(body)
             if length is not None and (size > length or not more and size < length):
                 raise self.content_length_error(size)
-            self.sent_body_bytes = size
-            is_complete_body = not self.head_sent and size == length and size <= PIECE_MAX_BYTES
-            if is_complete_body and not self.last_frame_sent:
+            is_complete_body = size == length and size <= PIECE_MAX_BYTES
+            if is_complete_body and not self.head_frame_sent and not self.last_frame_sent:
                 # Frameworks often send an empty message with more_body=False after the body.
-                self.head_sent = True
+                self.head_frame_sent = True
+                self.sent_body_bytes = size
                 self.queue_response_frame(self.head[0], body)
             elif not self.last_frame_sent:
                 await self.send_frames(body, more)
@@ -237,11 +241,11 @@ class AsgiRequest:
 
     async def send_frames(self, body, more):
         """Sends the head if necessary, a part of the body, and END if no more follows."""
-        if not self.head_sent:
+        if not self.head_frame_sent:
             head, length, _ = self.head
             if length is None and not more:
                 head += b'content-length: %d\n' % len(body)
-            self.head_sent = True
+            self.head_frame_sent = True
             self.connection.queue_frame(encode_frame(HEAD, self.number, head))
         if body:
             await self.send_in_frames(RESPONSE_CONTENT, b'', body)
@@ -259,38 +263,47 @@ class AsgiRequest:
         lock = self.send_lock
         if (lock is None or not lock.locked()) and self.fits_send_window(size + len(prefix)):
             self.send_window -= size + len(prefix)
+            self.sent_body_bytes += size
             self.connection.queue_frame(encode_frame(kind, self.number, prefix + data))
             return
         if lock is None:
             lock = self.send_lock = asyncio.Lock()
         async with lock:
-            await self.send_in_frames_locked(kind, prefix, data)
+            await self.wait_until_sent()
+            # If this call is cancelled from here on, `data` is sent nevertheless, as by a server
+            # that buffers it: a part of it would corrupt everything that the application sends
+            # later. A call that is cancelled earlier sends nothing.
+            self.sent_body_bytes += size
+            self.unsent = kind, prefix, data, 0
+            self.send_unsent()
+            await self.wait_until_sent()
 
     def fits_send_window(self, size):
         """Returns whether `size` bytes can be sent in one frame without waiting."""
-        return (size <= self.send_window and size <= PIECE_MAX_BYTES
+        return (self.unsent is None and size <= self.send_window and size <= PIECE_MAX_BYTES
                 and not self.connection.is_paused)
 
-    async def send_in_frames_locked(self, kind, prefix, data):
-        offset, size = 0, len(data)
-        while True:
-            while self.send_window <= len(prefix) or self.connection.is_paused:
-                if self.is_disconnected:
-                    break
-                await self.wait_for_change()
-            if self.is_disconnected:
-                raise ClientDisconnected('the client has left')
-            window = min(self.send_window, PIECE_MAX_BYTES)
-            length = min(size - offset, window - len(prefix))
-            piece = data[offset:offset + length]
-            offset += length
-            frame_prefix = prefix
-            if prefix and offset < size:
-                frame_prefix = bytes([prefix[0] | MESSAGE_CONTINUES])
-            self.send_window -= len(prefix) + length
-            self.connection.queue_frame(encode_frame(kind, self.number, frame_prefix + piece))
-            if offset == size:
-                return
+    async def wait_until_sent(self):
+        while self.unsent is not None and not self.is_disconnected:
+            await self.wait_for_change()
+        if self.is_disconnected:
+            raise ClientDisconnected('client disconnected')
+
+    def send_unsent(self):
+        """Sends as much of the unsent data as the send window allows."""
+        while (self.unsent is not None and self.send_window > len(self.unsent[1])
+                and not self.is_disconnected and not self.connection.is_paused):
+            kind, prefix, data, offset = self.unsent
+            piece = data[offset:offset + min(self.send_window, PIECE_MAX_BYTES) - len(prefix)]
+            self.send_window -= len(prefix) + len(piece)
+            offset += len(piece)
+            if offset == len(data):
+                self.unsent = None
+            else:
+                self.unsent = kind, prefix, data, offset
+                if prefix:
+                    prefix = bytes([prefix[0] | MESSAGE_CONTINUES])
+            self.connection.queue_frame(encode_frame(kind, self.number, prefix + piece))
 
     async def send_file(self, path):
         """Sends a file as the body (the ASGI extension http.response.pathsend)."""
@@ -298,24 +311,27 @@ class AsgiRequest:
             raise TypeError('the path must be a str, not %s' % type(path).__name__)
         if not os.path.isabs(path):
             raise ValueError('the path must be absolute: %r' % path)
-        with open(path, 'rb') as file:
-            size = os.fstat(file.fileno()).st_size
+        # Opening and reading a file can take long, on a network file system for example.
+        run_in_thread = self.connection.loop.run_in_executor
+        file, size, piece = await run_in_thread(None, open_regular_file, path)
+        with file:
             head, length, has_body = self.head
             if self.is_head_request or not has_body:
+                self.check_connected()
                 self.send_without_body(size)
                 self.last_message_sent = True
                 self.wake_waiters()
                 return
             if size <= PIECE_MAX_BYTES:
-                self.send_one_frame_response(file.read(size))
+                self.send_one_frame_response(piece)
                 return
             if length is None:
                 self.head = head + b'content-length: %d\n' % size, size, has_body
-            more = True
-            while more:
-                piece = file.read(min(PIECE_MAX_BYTES, size - self.sent_body_bytes))
-                more = bool(piece) and self.sent_body_bytes + len(piece) < size
-                await self.send_body_part(piece, more)
+            while piece and self.sent_body_bytes + len(piece) < size:
+                await self.send_body_part(piece, True)
+                piece = await run_in_thread(
+                    None, file.read, min(PIECE_MAX_BYTES, size - self.sent_body_bytes))
+            await self.send_body_part(piece, False)
 
     # The end of the response
 
@@ -343,7 +359,7 @@ class AsgiRequest:
         if self.last_frame_sent:
             return
         self.last_frame_sent = True
-        kind = ABORT if self.head_sent else FAILED
+        kind = ABORT if self.head_frame_sent else FAILED
         text = encode_log_line(describe_error(error))
         self.connection.queue_frame(encode_frame(kind, self.number, text))
 
@@ -351,18 +367,18 @@ class AsgiRequest:
         return '%s %s' % (self.scope.get('method', '-'), self.scope.get('path', '-'))
 
 
+def open_regular_file(path):
+    """Returns an open file, its size, and its first piece."""
+    # Without O_NONBLOCK, opening a FIFO waits for a writer.
+    file = open(path, 'rb', opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        file.close()
+        raise ValueError('not a regular file: %r' % path)
+    return file, status.st_size, file.read(min(PIECE_MAX_BYTES, status.st_size))
+
+
 def check_body(body):
     if not isinstance(body, (bytes, bytearray, memoryview)):
         raise TypeError('the body must be bytes, not %s' % type(body).__name__)
     return bytes(body)
-
-
-def is_caused_by_disconnect(error):
-    """Returns whether an exception is ClientDisconnected, or was raised because of it."""
-    depth = 0
-    while error is not None and depth < EXCEPTION_CHAIN_MAX:
-        if isinstance(error, ClientDisconnected):
-            return True
-        error = error.__cause__ or error.__context__
-        depth += 1
-    return False

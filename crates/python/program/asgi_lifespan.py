@@ -29,8 +29,7 @@ class Lifespan:
         self.task = self.loop.create_task(self.run())
         await self.outcome
         if self.failure_message is not None:
-            reason = self.failure_message or 'it gives no reason'
-            raise LoadError('its startup has failed: ' + reason)
+            raise LoadError('its startup has failed: ' + self.failure_message)
 
     async def shutdown(self):
         """Sends the shutdown event to the application, and waits until it has shut down."""
@@ -95,7 +94,7 @@ class Lifespan:
         if not is_expected:
             raise RuntimeError('%r was sent where it was not expected' % (kind,))
         if kind.endswith('.failed'):
-            self.failure_message = str(message.get('message', ''))
+            self.failure_message = str(message.get('message') or 'it has given no reason')
         elif kind == 'lifespan.startup.complete':
             self.is_started = True
         self.set_outcome()

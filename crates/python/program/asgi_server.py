@@ -38,20 +38,27 @@ class AsgiServer:
     def accept(self):
         try:
             stream, _ = self.listener.accept()
-        except OSError:
-            # The worker has closed the connection, or this process has no free descriptor: the
-            # worker tries again.
+        except (BlockingIOError, ConnectionAbortedError):
+            return  # The worker has closed the connection in the meantime.
+        except OSError as error:
+            log_failed_accept(error)
+            self.loop.remove_reader(self.listener.fileno())
+            self.loop.call_later(ACCEPT_RETRY_SECONDS, self.start_accepting)
             return
         stream.setblocking(False)
         task = self.loop.create_task(self.create_connection(stream))
         self.accept_tasks.add(task)
         task.add_done_callback(self.accept_tasks.discard)
 
+    def start_accepting(self):
+        if not self.is_stopping:
+            self.loop.add_reader(self.listener.fileno(), self.accept)
+
     async def create_connection(self, stream):
         try:
             await self.loop.connect_accepted_socket(lambda: AsgiConnection(self, stream), stream)
         except OSError as error:
-            log('cannot accept a connection of the server: %s' % describe_error(error))
+            log('cannot accept a connection from the server: %s' % describe_error(error))
 
     async def run_request(self, request):
         """Calls the application for one request, and finishes the response."""
@@ -85,7 +92,7 @@ class AsgiServer:
 
     async def serve(self):
         """Serves requests until SIGTERM arrives, then waits until all requests are finished."""
-        self.loop.add_reader(self.listener.fileno(), self.accept)
+        self.start_accepting()
         await self.stop_requested
         self.loop.remove_reader(self.listener.fileno())
         self.listener.close()
@@ -99,12 +106,11 @@ class AsgiServer:
     async def close_connections(self):
         """Half-closes the connections, and waits until the server has read everything and closed.
 
-        This process does not close them first: if the server's own sending failed meanwhile, the
-        server would not read the remaining frames.
+        If this process closed a connection first, a frame that the server is just sending would
+        fail, and the server would drop the connection with the frames that it has not read.
         """
         for connection in list(self.connections):
-            connection.flush()
-            connection.transport.write_eof()
+            connection.half_close()
         timer = self.loop.call_later(CLOSE_TIMEOUT_SECONDS, self.abort_connections)
         while self.connections:
             self.shutdown_waiter = self.loop.create_future()
@@ -133,10 +139,12 @@ class AsgiServer:
 
     def close_in_fork(self):
         """Replaces the sockets in a forked process, because only its parent serves requests."""
+        if self.is_forked:
+            # This process was forked from a forked one, which may have reused the numbers of the
+            # descriptors below and may have set handlers of its own.
+            return
         self.is_forked = True
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        reset_signal_handlers()
         null = os.open(os.devnull, os.O_RDWR)
         descriptors = [self.listener.fileno()]
         for connection in self.connections:

@@ -9,7 +9,7 @@
 import socket
 import sys
 import time
-from _thread import allocate_lock, get_ident, start_new_thread
+from _thread import allocate_lock, get_ident
 
 
 class LoopWatchdog:
@@ -18,7 +18,8 @@ class LoopWatchdog:
     def __init__(self, server):
         self.server = server
         self.loop_thread = get_ident()
-        self.alarm = allocate_lock()
+        # The thread waits for this lock while there are no requests; releasing it wakes the thread.
+        self.wake_lock = allocate_lock()
         self.is_awake = False
         self.is_started = False
 
@@ -27,11 +28,11 @@ class LoopWatchdog:
         self.is_awake = True
         if not self.is_started:
             self.is_started = True
-            self.alarm.acquire()
-            start_new_thread(self.run, ())
+            self.wake_lock.acquire()
+            start_thread(self.run)
             return
         try:
-            self.alarm.release()
+            self.wake_lock.release()
         except RuntimeError:
             pass  # The thread has not waited since the last wake-up, so it is awake anyway.
 
@@ -52,7 +53,7 @@ class LoopWatchdog:
                 previously_unread, unread = unread, self.find_unread_stack_frames()
                 # Frames that were also unread at the previous check have waited long enough.
                 self.log_blocked_requests(previously_unread & unread)
-            self.alarm.acquire()
+            self.wake_lock.acquire()
 
     def find_unread_stack_frames(self):
         """Returns the requests for which a STACK frame waits in a socket's receive buffer."""
@@ -74,7 +75,7 @@ class LoopWatchdog:
         frames = self.find_loop_frames() if requests else []
         for request in requests:
             request.stack_was_logged = True
-            detail = ', and the event loop is blocked'
+            detail = '; the event loop is blocked'
             log_stack(request.label(), frames, request.scope['headers'], detail)
             # The stack is the same for all requests, so it is printed only for the first one.
             frames = []

@@ -72,7 +72,7 @@ class AsgiWebSocket(AsgiRequest):
     def add_message_piece(self, payload):
         """Stores a piece of a message that has arrived."""
         if not payload or len(payload) > self.receive_window:
-            raise ProtocolError('more of a message than was wanted')
+            raise ProtocolError('message exceeds the receive window')
         self.receive_window -= len(payload)
         flags = payload[0]
         if self.pieces is None:
@@ -105,7 +105,7 @@ class AsgiWebSocket(AsgiRequest):
     def on_close(self, payload):
         """Processes CLOSED: the client has closed the WebSocket with a code and a reason."""
         if len(payload) < 2:
-            raise ProtocolError('a close of %d bytes' % len(payload))
+            raise ProtocolError('payload of %d bytes has no close code' % len(payload))
         self.is_disconnected = True
         code, = close_code_format.unpack_from(payload)
         self.set_disconnected(code, payload[2:].decode('utf-8', 'replace'))
@@ -161,11 +161,11 @@ class AsgiWebSocket(AsgiRequest):
         if length is not None:
             raise ValueError('a WebSocket has no Content-Length')
         if b'\nsec-websocket-' in b'\n' + lines.lower():
-            raise ValueError('the server alone sends the headers Sec-WebSocket-*')
+            raise ValueError('only the server may send the headers Sec-WebSocket-*')
         subprotocol = message.get('subprotocol')
         if subprotocol is not None:
             if not isinstance(subprotocol, str) or not is_token(subprotocol):
-                raise ValueError('%r is no subprotocol' % (subprotocol,))
+                raise ValueError('invalid WebSocket subprotocol: %r' % (subprotocol,))
             lines += b'Sec-WebSocket-Protocol: %b\n' % subprotocol.encode()
         self.state = WS_OPEN
         if not self.is_disconnected:
@@ -186,7 +186,7 @@ class AsgiWebSocket(AsgiRequest):
         elif type(data) is not bytes:
             data = check_body(data)
         if self.is_disconnected:
-            raise ClientDisconnected('the client has left')
+            raise ClientDisconnected('client disconnected')
         await self.send_in_frames(RESPONSE_MESSAGE, bytes((flags,)), data)
 
     def close(self, message):
@@ -195,11 +195,12 @@ class AsgiWebSocket(AsgiRequest):
             code = 1000
         reason = (message.get('reason') or '').encode('utf-8')
         if not isinstance(code, int) or not 1000 <= code <= 4999 or code in (1005, 1006, 1015):
-            raise ValueError('%r is no code to close a WebSocket with' % (code,))
+            raise ValueError('invalid WebSocket close code: %r' % (code,))
         if len(reason) > CLOSE_REASON_MAX_BYTES:
             raise ValueError('the reason to close a WebSocket has more than %d bytes'
                              % CLOSE_REASON_MAX_BYTES)
         self.state = WS_CLOSED
+        self.unsent = None
         if not self.is_disconnected:
             payload = close_code_format.pack(code) + reason
             self.connection.queue_frame(encode_frame(CLOSE, self.number, payload))
@@ -219,7 +220,7 @@ class AsgiWebSocket(AsgiRequest):
     def fail(self, error):
         """Logs an exception of the application, and sends the last frame."""
         # The head was sent with ACCEPT. ABORT lets the server close the WebSocket with code 1011.
-        self.head_sent = self.head_sent or self.state in (WS_OPEN, WS_CLOSED)
+        self.head_frame_sent = self.head_frame_sent or self.state in (WS_OPEN, WS_CLOSED)
         AsgiRequest.fail(self, error)
 
     def label(self):

@@ -20,8 +20,9 @@ class Connection:
         self.partial_frame = b''
         # The unfinished requests, by number.
         self.requests = {}
-        # Frames that wait to be sent, at the latest when the current call of the application
-        # returns. Any thread may append; only the thread that holds `send_lock` may remove.
+        # Frames that were not sent yet. They are sent at the end of the call, or together with
+        # following responses (HELD_MAX_RESPONSES). Any thread may append; only the thread that
+        # holds `send_lock` may remove.
         self.queued_frames = _collections.deque()
         self.send_lock = allocate_lock()
         # Guards the flow-control windows and the channel, which the thread that reads frames and
@@ -36,6 +37,8 @@ class Connection:
     def send_file(self, request, descriptor, frames):
         """Sends a file descriptor on the channel, and queues the frames that refer to it.
 
+        They are flushed at the end of the application's call, or before its iterable is closed.
+
         Returns False if the descriptor could not be sent; the caller then reads the file itself.
         """
         server = self.server
@@ -43,9 +46,9 @@ class Connection:
             self.request_channel()
             server.wait(request, lambda: (
                 self.channel_is_settled() or request.is_disconnected or server.is_stopping))
-        # The descriptor and its frames must be sent before this process requests another channel:
-        # the server receives descriptors only from the channel that it has opened last. So both
-        # steps hold the lock.
+        # The server receives descriptors only from the channel that it has opened last. Because of
+        # the lock, no thread can request another channel after the descriptor is sent and before
+        # its frames are queued.
         with self.lock:
             channel = server.channels.get(self.channel_token)
             if channel is None:
@@ -122,6 +125,16 @@ class Connection:
         for request in list(self.requests.values()):
             request.is_disconnected = True
 
+    def half_close(self):
+        """Sends all queued frames, and tells the server that no more follow."""
+        self.flush()
+        with self.send_lock:
+            self.is_lost = True
+            try:
+                self.socket.shutdown(_socket.SHUT_WR)
+            except OSError:
+                pass  # The connection has already ended.
+
     def receive(self):
         """Reads the data that has arrived, without waiting, and processes its frames.
 
@@ -147,7 +160,7 @@ class Connection:
                 else:
                     self.process_frame(kind, number, payload)
         except Exception as error:
-            log('a connection of the server ends: %s' % describe_error(error))
+            log('closing the connection to a server worker: %s' % describe_error(error))
             self.shut_down()
             self.server.remove_connection(self)
         return True
@@ -165,7 +178,7 @@ class Connection:
             self.server.wake_waiting_threads()
             return
         if kind not in (CONTENT, CONTENT_END, ROOM, GONE, STACK):
-            raise ProtocolError('a frame of kind %d' % kind)
+            raise ProtocolError('unknown frame kind %d' % kind)
         added_window = decode_number(payload) if kind == ROOM else 0
         request = self.requests.get(number)
         if request is None:

@@ -45,7 +45,7 @@ class FapwsApplication:
             response = base.Start_response()
             body_items = convert_result(application(environ, response))
         except Exception as error:
-            if self.server.is_forked or isinstance(error, ClientDisconnected):
+            if self.server.is_forked or is_caused_by_disconnect(error):
                 raise
             return self.send_failure(error, start_response, method, path)
         status, headers = encode_response(response)
@@ -171,7 +171,7 @@ def encode_item(item):
     if isinstance(item, (bytearray, memoryview)):
         return bytes(item)
     if not isinstance(item, bytes):
-        log('the application has returned %s where text or bytes are needed: it is left out'
+        log('the application has returned %s instead of str or bytes: it is ignored'
             % type(item).__name__)
         return b''
     return item
@@ -185,7 +185,7 @@ def convert_result(result):
     if isinstance(result, (list, tuple)):
         return [item if type(item) is bytes else encode_item(item) for item in result]
     if result is None:
-        log('the application has returned None: the response has no content')
+        log('the application has returned None: the response has no body')
         return []
     if isinstance(result, (str, bytes)):
         return [encode_item(result)]

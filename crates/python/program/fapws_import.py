@@ -1,4 +1,8 @@
 # Provides the modules of fapws for applications. They are compiled when they are imported.
+#
+# fapws is a web server for Python 2 on libev. Its applications are WSGI callbacks for path
+# prefixes, which a script registers before it calls run(); they can also set timers and defer
+# calls.
 
 import sys
 
@@ -86,7 +90,7 @@ def run_as_main(path):
 def serve_fapws():
     """Implements `evwsgi.run()`: serves requests until the process has to stop, then returns."""
     if options.interface == 'asgi':
-        raise LoadError('an application of fapws is one of WSGI')
+        raise LoadError('fapws applications use WSGI; set the interface to "wsgi" or "auto"')
     execute_parts(*WSGI_PARTS)
     execute_parts('fapws_application.py', 'fapws_jobs.py')
     compiled_parts.clear()

@@ -69,7 +69,7 @@ class FapwsServer(WsgiServer):
             self.wake_main_thread()
 
     def serve(self):
-        start_new_thread(self.run_watchdog, ())
+        start_thread(self.run_backup_reader)
         while not self.is_stopping:
             if self.backlog:
                 self.run_batch()
@@ -79,6 +79,7 @@ class FapwsServer(WsgiServer):
                 self.run_jobs(not self.backlog)
         self.stop()
         self.finish_deferred_calls()
+        self.close_connections()
 
     def idle_timeout_seconds(self):
         """Returns how long the loop may wait for requests, or -1 for no limit."""
@@ -103,12 +104,20 @@ class FapwsServer(WsgiServer):
             self.owns_timers = True
         else:
             self.is_waiting_for_timers = True
-            start_new_thread(self.wait_to_own_timers, ())
+            start_thread(self.wait_to_own_timers)
 
     def wait_to_own_timers(self):
         self.locks.acquire(TIMERS_LOCK, may_wait=True)
-        self.owns_timers = not self.is_stopping
+        self.owns_timers = True
+        if self.is_stopping:
+            self.release_timers()
         self.wake_main_thread()
+
+    def release_timers(self):
+        """Releases TIMERS_LOCK, so that another process can call timers."""
+        if self.owns_timers:
+            self.owns_timers = False
+            self.locks.release(TIMERS_LOCK)
 
     def running_timers(self):
         """Returns the timers that this process must call, after setting their first due times."""
@@ -162,8 +171,8 @@ class FapwsServer(WsgiServer):
         self.call_count += 1
         self.quick_call_count = 0
         self.is_busy = True
-        if not self.watchdog_is_awake:
-            self.wake_watchdog()
+        if not self.backup_reader_is_awake:
+            self.wake_backup_reader()
         try:
             function(*arguments)
         finally:
@@ -191,19 +200,15 @@ class FapwsServer(WsgiServer):
 
     def finish_deferred_calls(self):
         """Releases the lock for timers, and makes all deferred calls that are left."""
-        if self.owns_timers:
-            self.owns_timers = False
-            self.locks.release(TIMERS_LOCK)
+        self.release_timers()
         while self.evwsgi.deferred:
             if not self.run_job(self.call_deferred):
                 sleep(LOCK_RETRY_SECONDS)
-        for connection in list(self.connections.values()):
-            connection.flush()
 
 
 def serve_fapws_application(evwsgi):
     if options.threads > 1:
-        log('an application of fapws has one thread in each process')
+        log('fapws applications are single-threaded; ignoring --threads %d' % options.threads)
         options.threads = 1
     locks = FapwsLocks(reopen_program_file(), options.folder, options.application)
     application = FapwsApplication(evwsgi)

@@ -1,27 +1,57 @@
 # The protocol between the Pinion server and this Python process, and every limit of this program.
 #
-# Both sides exchange frames. A frame is a header of 12 bytes, which are three little-endian u32
-# (kind, number of the request, length of the payload), and the payload.
+# A worker is an event-loop thread of the Pinion server, not a Python process as in gunicorn. Each
+# worker opens one connection to each process that it uses. Both sides exchange frames on it. A
+# frame is a header of 12 bytes, which are three little-endian u32 (kind, number of the request,
+# length of the payload), and the payload. Frames that belong to no single request have the number
+# 0; in this table, n is the number of a request.
+#
+# From the server        Payload
+# REQUESTS            0  a marshalled list of tuples: number, environ or scope, and body; the body
+#                        is None if it follows in CONTENT frames
+# CONTENT             n  a piece of the request body
+# CONTENT_END         n  empty: the request body is complete
+# ROOM                n  u32: so many more bytes of a response or of messages may be sent
+# GONE                n  empty: the client has disconnected, or the response is no longer needed
+# TAKE_BACK           0  u32 each: the numbers of requests to give back if they were not started
+# MESSAGE             n  a flags byte (asgi_websocket.py), and a piece of a WebSocket message
+# CLOSED              n  u16: the code with which the client has closed the WebSocket; the reason
+# STACK               n  empty: the process logs the stack trace of the request
+# FILES               0  the token of the new channel for descriptors; empty if there is none
+# CHANNEL             0  a token: this connection becomes the channel for descriptors
+#
+# From this process      Payload
+# READY               0  a JSON object that describes the process; the first frame of a connection
+# RESPONSE            n  u32: the length of the head; then the head and the complete body
+# HEAD                n  the head of a response in several frames: the status line, and header lines
+# RESPONSE_CONTENT    n  a piece of the response body
+# END                 n  empty: the response is complete
+# ABORT               n  a line for the log: the application has failed after the head was sent
+# FAILED              n  a line for the log: the application has failed before the head was sent
+# WANT                n  u32: the server may send so many more bytes of the body or of messages
+# HINTS               n  the header lines of a 103 response
+# GIVEN_BACK          0  u32 each: the numbers of requests that were not started and will not be
+# ACCEPT              n  the head with which the application accepts a WebSocket
+# RESPONSE_MESSAGE    n  a flags byte, and a piece of a WebSocket message
+# CLOSE               n  u16: the code with which the application closes the WebSocket; the reason
+# FILE                n  two u64: offset and length of the part of a file that is the response body
+# WANT_CHANNEL        0  empty: the process has a descriptor to send
+#
+# A process sends the descriptors of files on a channel, a second connection of the worker. It asks
+# for one with WANT_CHANNEL. The server opens a connection, on which its only frame is CHANNEL with
+# a random token, and sends FILES with the same token on the connection of the worker. The process
+# then sends each descriptor on the channel, together with the number of its request as a u32, and
+# after it HEAD and FILE on the connection of the worker.
 #
 # parts.py executes all files of this program in one global namespace, so each file can use the
 # names of the others without an import.
 
 import struct
 
-# Kinds of frames that the server sends. REQUESTS is a batch of requests. CONTENT and CONTENT_END
-# carry a request body, and ROOM enlarges the window in which this process may send a response body.
-# GONE reports that the client has disconnected, or that the response is no longer needed. TAKE_BACK
-# asks for requests that were not started. MESSAGE and CLOSED are events of a WebSocket. STACK asks
-# for the stack trace of a request. FILES and CHANNEL set up the channel for file descriptors
-# (connection.py).
+# The kinds of frames that the server sends.
 REQUESTS, CONTENT, CONTENT_END, ROOM, GONE, TAKE_BACK = 1, 2, 3, 4, 5, 6
 MESSAGE, CLOSED, STACK, FILES, CHANNEL = 7, 8, 9, 10, 11
-# Kinds of frames that this process sends. READY comes first on each connection. RESPONSE is a
-# complete response; HEAD, RESPONSE_CONTENT and END are one in several frames. FAILED reports a
-# failure before the head was sent, and ABORT one after it. WANT enlarges the window in which the
-# server may send a request body or WebSocket messages. HINTS is a 103 response. GIVEN_BACK returns
-# requests that were not started. ACCEPT, RESPONSE_MESSAGE and CLOSE are sent for a WebSocket. FILE
-# refers to a file descriptor on the channel that WANT_CHANNEL asks for.
+# The kinds of frames that this process sends.
 READY, RESPONSE, HEAD, RESPONSE_CONTENT, END, ABORT = 16, 17, 18, 19, 20, 21
 FAILED, WANT, HINTS, GIVEN_BACK = 22, 23, 24, 25
 ACCEPT, RESPONSE_MESSAGE, CLOSE, FILE, WANT_CHANNEL = 26, 27, 28, 29, 30
@@ -46,10 +76,13 @@ WANT_MAX_BYTES = 64 * 1024
 # How long this process waits, after it has sent everything, until the server has closed its
 # connections.
 CLOSE_TIMEOUT_SECONDS = 2
+# How long this process accepts no connections after accept() has failed, because it has no free
+# descriptor, for example. Until then epoll would report the listener again and again.
+ACCEPT_RETRY_SECONDS = 1
 # The maximum length of one line for the server's log.
 LOG_LINE_MAX_BYTES = 1000
 # At most this many small responses are held back to share one send() call, so that the server wakes
-# up once for all of them. If a slow call of the application follows quick ones, the watchdog thread
+# up once for all of them. If a slow call of the application follows quick ones, the backup reader
 # (wsgi_threads.py) sends the held responses.
 HELD_MAX_RESPONSES = 16
 # A larger response is sent immediately, together with the held ones, because the send() call is a
@@ -59,8 +92,8 @@ HELD_RESPONSE_MAX_BYTES = 4 * 1024
 # longer than QUICK_CALL_MAX_SECONDS.
 QUICK_CALLS_MIN = 16
 QUICK_CALL_MAX_SECONDS = 0.0002
-# How often the watchdog thread checks whether the current call of the application takes long.
-WATCHDOG_INTERVAL_SECONDS = 0.005
+# How often the backup reader checks whether the current call of the application takes long.
+BACKUP_READER_INTERVAL_SECONDS = 0.005
 # How often the watchdog of an asyncio event loop checks whether the loop reads the frames of the
 # server, and the maximum number of unread bytes that it inspects: the size of the kernel's buffer.
 LOOP_CHECK_SECONDS = 0.5
@@ -114,7 +147,7 @@ def decode_frames(data):
     while size - offset >= HEADER_BYTES:
         kind, request, length = frame_header_format.unpack_from(data, offset)
         if length > FRAME_MAX_BYTES:
-            raise ProtocolError('a frame of %d bytes' % length)
+            raise ProtocolError('frame of %d bytes exceeds the maximum' % length)
         end = offset + HEADER_BYTES + length
         if end > size:
             break
@@ -126,12 +159,12 @@ def decode_frames(data):
 def decode_numbers(payload):
     """Returns the u32 numbers in the payload of a frame."""
     if len(payload) % 4:
-        raise ProtocolError('numbers of %d bytes' % len(payload))
+        raise ProtocolError('payload of %d bytes is not a list of u32' % len(payload))
     return struct.unpack('<%dI' % (len(payload) // 4), payload)
 
 
 def decode_number(payload):
     numbers = decode_numbers(payload)
     if len(numbers) != 1:
-        raise ProtocolError('%d numbers in place of one' % len(numbers))
+        raise ProtocolError('expected one u32, got %d' % len(numbers))
     return numbers[0]

@@ -33,7 +33,7 @@ def import_application_module(source, has_callable):
         return sys.modules[source]
     path = os.path.abspath(source)
     if not os.path.isfile(path):
-        raise LoadError('there is no file %s' % path)
+        raise LoadError('file not found: %s' % path)
     folder, file_name = os.path.split(path)
     name = file_name[:-3] if file_name.endswith('.py') else file_name
     if folder not in sys.path[:1]:
@@ -107,11 +107,12 @@ def load_application(options):
     found, name = find_callable(module, source, name)
     if options.factory:
         if not callable(found):
-            raise LoadError('"%s" of "%s" is no factory: it cannot be called' % (name, source))
+            raise LoadError('"%s" in "%s" is not callable, so it is not a factory' % (name, source))
         found = found()
         exit_if_served(options)
     if not callable(found):
-        raise LoadError('"%s" of "%s" is no application: it cannot be called' % (name, source))
+        raise LoadError('"%s" in "%s" is not callable; name the application or use a factory'
+                        % (name, source))
     return found
 
 

@@ -33,11 +33,11 @@ class Options:
             elif option in ('--threads', '--processes'):
                 setattr(self, option[2:], int(arguments.pop(0)))
             else:
-                raise LoadError('there is no option %s' % option)
+                raise LoadError('unknown option %s' % option)
         if len(arguments) != 1:
             raise LoadError('one application is needed, such as "module:callable"')
         if self.interface not in ('wsgi', 'asgi', 'auto'):
-            raise LoadError('there is no interface %s' % self.interface)
+            raise LoadError('unknown interface %s' % self.interface)
         self.application = arguments[0]
         # The callable of the application, if it was loaded to detect its interface.
         self.loaded_application = None

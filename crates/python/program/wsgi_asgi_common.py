@@ -5,7 +5,7 @@ import _signal
 import io
 import os
 import sys
-from _thread import get_ident
+from _thread import allocate_lock, get_ident, start_new_thread
 from contextvars import ContextVar
 
 HOP_BY_HOP_NAMES = frozenset((
@@ -33,6 +33,17 @@ class ClientDisconnected(ConnectionResetError):
     """The client has disconnected: no request body can be read and no response can be sent."""
 
 
+def is_caused_by_disconnect(error):
+    """Returns whether an exception is ClientDisconnected, or was raised because of it."""
+    depth = 0
+    while error is not None and depth < EXCEPTION_CHAIN_MAX:
+        if isinstance(error, ClientDisconnected):
+            return True
+        error = error.__cause__ or error.__context__
+        depth += 1
+    return False
+
+
 def log(text):
     """Writes one line to standard error, which the server copies to its log."""
     try:
@@ -40,6 +51,27 @@ def log(text):
         sys.stderr.flush()
     except Exception:
         pass  # Standard error is closed, so the line cannot be written anywhere.
+
+
+def log_failed_accept(error):
+    log('cannot accept a connection from the server (%s); trying again in %g s'
+        % (describe_error(error), ACCEPT_RETRY_SECONDS))
+
+
+def start_thread(function):
+    """Starts a daemon thread, and waits until it runs.
+
+    CPython 3.11 crashes if the interpreter exits while a thread has not begun to run.
+    """
+    is_running = allocate_lock()
+    is_running.acquire()
+
+    def run():
+        is_running.release()
+        function()
+
+    start_new_thread(run, ())
+    is_running.acquire()
 
 
 # Identifies the request that the current thread or task processes: its X-Request-Id as a str, or
@@ -101,8 +133,7 @@ def log_dropped_field(name):
     """Logs, once for each name, that a field is dropped because only the server may send it."""
     if name not in logged_names:
         logged_names.add(name)
-        log('the application sends the field %s, which only a server may send: it is left out'
-            % name)
+        log('dropping the response header %s: only the server may send it' % name)
 
 
 def classify_field(name):
@@ -130,13 +161,14 @@ def log_stack(label, frames, request_id, detail=''):
     from traceback import StackSummary
     frames = [entry for entry in frames if not is_program_frame(entry[0])]
     text = ''.join(StackSummary.extract(frames).format())
-    location = '; it is here:\n' + text.rstrip() if text else ''
+    location = '. Current stack:\n' + text.rstrip() if text else ''
     reset_token = request_id_context.set(request_id)
-    log('%s: the request is over its time%s%s' % (label, detail, location))
+    log('%s exceeded the time limit%s%s' % (label, detail, location))
     request_id_context.reset(reset_token)
 
 
-# Signals whose handlers processes that the application forks must not keep.
+# The signals that this process handles. A process that the application forks gets the default
+# handlers back, and must not lose one of these signals before that.
 HANDLED_SIGNALS = _signal.SIGTERM, _signal.SIGINT
 
 
@@ -167,8 +199,21 @@ def register_fork_hooks(close_in_fork):
                         after_in_child=after_fork_in_child)
 
 
+def reset_signal_handlers():
+    """Gives a forked process the handlers of a new one. Its fork hook must call this."""
+    if sys.implementation.name == 'pypy':
+        # PyPy knows only after the hooks that this thread is now the main thread.
+        from __pypy__.thread import signals_enabled
+    else:
+        signals_enabled = memoryview(b'')  # A context manager that does nothing.
+    with signals_enabled:
+        _signal.set_wakeup_fd(-1)
+        _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+
+
 def exit_forked_process(result):
-    """Exits a forked process in which the application has returned, as a script would.
+    """Exits a forked process in which the application has returned. Atexit handlers do not run.
 
     `result` is the exception that the application has raised, if it is an exception.
     """

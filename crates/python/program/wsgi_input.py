@@ -28,7 +28,7 @@ class RequestBody(io.RawIOBase):
         if not self.pieces:
             if self.is_complete:
                 return 0
-            raise ClientDisconnected('the client has left before all content was read')
+            raise ClientDisconnected('client disconnected before the whole body was read')
         piece = self.pieces.popleft()
         size = min(len(piece), len(buffer))
         buffer[:size] = piece[:size]
@@ -40,7 +40,7 @@ class RequestBody(io.RawIOBase):
         """Waits for the next piece, the end of the body or a disconnect; enlarges the window."""
         request = self.request
         if request is None:
-            raise OSError('the request is over: its content cannot be read')
+            raise OSError('the request is finished: its body cannot be read')
         if request.is_disconnected:
             return
         connection = request.connection
@@ -53,16 +53,17 @@ class RequestBody(io.RawIOBase):
                 self.receive_window = WANT_MAX_BYTES
         if must_request_more:
             connection.send(encode_frame(WANT, request.number, u32_format.pack(requested_bytes)))
-        connection.server.wait(request, self.may_continue_reading)
-
-    def may_continue_reading(self):
-        return bool(self.pieces) or self.is_complete or self.request.is_disconnected
+        connection.server.wait(request, lambda: (
+            self.pieces or self.is_complete or request.is_disconnected))
 
     def add_piece(self, piece):
         """Appends a piece of the body that has arrived."""
-        with self.request.connection.lock:
+        request = self.request
+        if request is None:
+            return  # Another thread has just finished the request.
+        with request.connection.lock:
             if len(piece) > self.receive_window:
-                raise ProtocolError('more content than was wanted')
+                raise ProtocolError('body exceeds the receive window')
             self.receive_window -= len(piece)
         if piece:
             self.pieces.append(piece)

@@ -23,7 +23,7 @@ def check_status(status):
     if not isinstance(status, str):
         raise TypeError('the status must be a str, not %s' % type(status).__name__)
     if not is_status(status):
-        raise ValueError('%r is no status such as "200 OK"' % (status,))
+        raise ValueError('invalid status: %r (expected a line such as "200 OK")' % (status,))
     has_body = status[:3] not in ('204', '304')
     if len(cached_status_has_body) < CACHE_MAX_ENTRIES:
         cached_status_has_body[str(status)] = has_body
@@ -32,9 +32,9 @@ def check_status(status):
 
 def check_field_name(name):
     if not isinstance(name, str):
-        raise TypeError('the name of a field must be a str, not %s' % type(name).__name__)
+        raise TypeError('the name of a header must be a str, not %s' % type(name).__name__)
     if not is_token(name):
-        raise ValueError('%r is no name of a field' % (name,))
+        raise ValueError('invalid header name: %r' % (name,))
     kind = classify_field(name)
     if len(cached_field_kinds) < CACHE_MAX_ENTRIES:
         cached_field_kinds[str(name)] = kind
@@ -109,7 +109,7 @@ def cache_head(key, head):
 def decode_length(value, earlier_length):
     check_field_value('Content-Length', value)
     if not is_length(value):
-        raise ValueError('%r is no Content-Length' % (value,))
+        raise ValueError('invalid Content-Length: %r' % (value,))
     if earlier_length is not None:
         raise ValueError('Content-Length is sent twice')
     return int(value)
@@ -136,7 +136,8 @@ class WsgiRequest:
     # The head with Content-Length, as long as the complete body can follow it in one frame.
     one_frame_head = None
     sent_body_bytes = 0
-    head_sent = False
+    # Whether a HEAD frame was sent. It stays False if the response is one RESPONSE frame.
+    head_frame_sent = False
     # Whether the last frame was sent. Anything that the application does after that has no effect.
     last_frame_sent = False
     was_truncated = False
@@ -151,7 +152,7 @@ class WsgiRequest:
         """Implements the callable of PEP 3333, section "The start_response() Callable"."""
         if exc_info:
             try:
-                if self.head_sent or self.last_frame_sent:
+                if self.head_frame_sent or self.last_frame_sent:
                     raise exc_info[1].with_traceback(exc_info[2])
             finally:
                 exc_info = None
@@ -173,15 +174,15 @@ class WsgiRequest:
     def write(self, data):
         """Sends a piece of the body immediately. start_response() returns this callable."""
         if not isinstance(data, bytes):
-            raise TypeError('content must be bytes, not %s' % type(data).__name__)
+            raise TypeError('the body must be bytes, not %s' % type(data).__name__)
         if self.is_disconnected:
-            raise ClientDisconnected('the client has left')
+            raise ClientDisconnected('client disconnected')
         if data:
             self.send_chunk(data)
 
     def early_hints(self, headers):
         """Sends a 103 response. `headers` is a list of pairs, each a name and a value."""
-        if self.head_sent or self.last_frame_sent or self.is_disconnected:
+        if self.head_frame_sent or self.last_frame_sent or self.is_disconnected:
             return
         fields = []
         for name, value in headers:
@@ -233,13 +234,13 @@ class WsgiRequest:
         if len(parts) == 1:
             body = parts[0]
             if not isinstance(body, bytes):
-                raise TypeError('content must be bytes, not %s' % type(body).__name__)
+                raise TypeError('the body must be bytes, not %s' % type(body).__name__)
         else:
             for part in parts:
                 if not isinstance(part, bytes):
-                    raise TypeError('content must be bytes, not %s' % type(part).__name__)
+                    raise TypeError('the body must be bytes, not %s' % type(part).__name__)
             body = b''.join(parts)
-        if self.head_sent or self.last_frame_sent:
+        if self.head_frame_sent or self.last_frame_sent:
             if body and not self.is_disconnected:
                 self.send_chunk(body)
             return
@@ -251,7 +252,7 @@ class WsgiRequest:
             length = self.content_length = len(body)
         elif length != len(body):
             if length > len(body):
-                raise ValueError('Content-Length is %d, but there are %d bytes of content'
+                raise ValueError('Content-Length is %d, but the body has %d bytes'
                                  % (length, len(body)))
             self.log_truncation()
             body = body[:length]
@@ -272,7 +273,7 @@ class WsgiRequest:
     def send_chunk(self, chunk):
         """Sends a piece of the body. Returns False if the rest of the body is not needed."""
         if self.head is None:
-            raise AssertionError('there is content before start_response was called')
+            raise AssertionError('body before start_response()')
         if self.last_frame_sent:
             if chunk and not self.is_disconnected and self.has_body and self.method != 'HEAD':
                 self.log_truncation()
@@ -288,7 +289,7 @@ class WsgiRequest:
                 self.log_truncation()
                 chunk = chunk[:remaining_bytes]
             is_last = len(chunk) == remaining_bytes
-            if is_last and not self.head_sent and remaining_bytes <= PIECE_MAX_BYTES:
+            if is_last and not self.head_frame_sent and remaining_bytes <= PIECE_MAX_BYTES:
                 head = self.head + self.content_length_line(self.content_length)
                 self.send_one_frame_response(head, chunk)
                 self.flush_complete_response()
@@ -299,8 +300,8 @@ class WsgiRequest:
     def send_frames(self, chunk, is_last):
         """Sends the head if necessary, then `chunk` as the send window allows, then perhaps END."""
         frames = b''
-        if not self.head_sent:
-            self.head_sent = True
+        if not self.head_frame_sent:
+            self.head_frame_sent = True
             self.one_frame_head = None
             head = self.head + self.content_length_line(self.content_length)
             frames = encode_frame(HEAD, self.number, head)
@@ -313,7 +314,7 @@ class WsgiRequest:
                     frames = b''
                 connection.server.wait(self, self.may_continue_sending)
                 if self.is_disconnected:
-                    raise ClientDisconnected('the client has left')
+                    raise ClientDisconnected('client disconnected')
             length = min(size - offset, self.send_window, PIECE_MAX_BYTES)
             # Another thread may enlarge the window at the same time.
             with connection.lock:
@@ -331,7 +332,9 @@ class WsgiRequest:
 
     def send_file(self, wrapper):
         """Lets the server send an open file. Returns False if this process must read the file."""
-        if self.head is None or self.head_sent or self.last_frame_sent or self.is_disconnected:
+        if self.head is None or self.head_frame_sent:
+            return False
+        if self.last_frame_sent or self.is_disconnected:
             return False
         if self.method == 'HEAD' or not self.has_body:
             return False
@@ -357,7 +360,7 @@ class WsgiRequest:
     def log_truncation(self):
         if not self.was_truncated:
             self.was_truncated = True
-            log('%s: there is more content than the Content-Length of %d; the rest was not sent'
+            log('%s: the body is longer than the Content-Length of %d; the rest was not sent'
                 % (self.label(), self.content_length or 0))
 
     def send_iterable(self, result):
@@ -367,7 +370,7 @@ class WsgiRequest:
             return
         for chunk in result:
             if not isinstance(chunk, bytes):
-                raise TypeError('content must be bytes, not %s' % type(chunk).__name__)
+                raise TypeError('the body must be bytes, not %s' % type(chunk).__name__)
             if self.is_disconnected or (chunk and not self.send_chunk(chunk)):
                 return
 
@@ -388,10 +391,10 @@ class WsgiRequest:
         if self.is_disconnected:
             self.last_frame_sent = True
             self.connection.send(encode_frame(END, self.number))
-        elif not self.head_sent:
+        elif not self.head_frame_sent:
             self.send_body_parts(())
         elif self.content_length is not None and self.sent_body_bytes < self.content_length:
-            raise ValueError('Content-Length is %d, but there are %d bytes of content'
+            raise ValueError('Content-Length is %d, but the body has %d bytes'
                              % (self.content_length, self.sent_body_bytes))
         else:
             self.last_frame_sent = True
@@ -399,7 +402,7 @@ class WsgiRequest:
 
     def fail(self, error):
         """Logs an exception of the application, and sends the last frame."""
-        if self.is_disconnected and isinstance(error, ClientDisconnected):
+        if self.is_disconnected and is_caused_by_disconnect(error):
             self.finish()
             return
         log(self.label() + ': the application has failed')
@@ -407,6 +410,6 @@ class WsgiRequest:
         if self.last_frame_sent:
             return
         self.last_frame_sent = True
-        kind = ABORT if self.head_sent else FAILED
+        kind = ABORT if self.head_frame_sent else FAILED
         text = encode_log_line(describe_error(error))
         self.connection.send(encode_frame(kind, self.number, text))

@@ -5,12 +5,12 @@
 # main thread reads frames for it. With more threads, the main thread only reads frames, and a pool
 # of threads runs the requests.
 #
-# A process with one thread also has a watchdog thread. While a call of the application takes long,
-# the watchdog reads frames in place of the main thread, so that the server can take requests back
-# and the process notices disconnected clients; it also sends the held responses. It costs almost
-# nothing while calls are short: it checks every WATCHDOG_INTERVAL_SECONDS whether the number of
-# calls has grown, and waits on a lock while the process is idle. It never waits for a socket, so
-# the two threads do not compete for the global interpreter lock.
+# A process with one thread also has a backup reader, a second thread. While a call of the
+# application takes long, it reads frames in place of the main thread, so that the server can take
+# requests back and the process notices disconnected clients; it also sends the held responses. It
+# costs almost nothing while calls are short: it checks every BACKUP_READER_INTERVAL_SECONDS whether
+# the number of calls has grown, and waits on a lock while the process is idle. It never waits for a
+# socket, so the two threads do not compete for the global interpreter lock.
 
 import _collections
 import _signal
@@ -22,7 +22,7 @@ import os
 import select
 import sys
 import time
-from _thread import allocate_lock, get_ident, start_new_thread
+from _thread import allocate_lock, get_ident
 
 # These functions are stored before the application is loaded, because it may replace those of the
 # modules (gevent does).
@@ -62,11 +62,12 @@ class WsgiServer(WsgiThreads):
         # The number of calls of the application, and how many of the last ones in a row were quick.
         self.call_count = 0
         self.quick_call_count = 0
-        # Whether the main thread is running requests or other calls, which the watchdog watches.
+        # Whether the main thread is running requests or other calls.
         self.is_busy = False
-        self.watchdog_is_awake = False
-        self.watchdog_alarm = allocate_lock()
-        self.watchdog_alarm.acquire()
+        self.backup_reader_is_awake = False
+        # The backup reader waits for this lock while the process is idle; releasing it wakes it.
+        self.backup_reader_wake_lock = allocate_lock()
+        self.backup_reader_wake_lock.acquire()
         # Two conditions if there is a pool of threads, otherwise None: the first one wakes threads
         # of the pool for new requests, and the second one wakes threads that wait for a frame.
         self.pool_condition = None
@@ -98,13 +99,17 @@ class WsgiServer(WsgiThreads):
                     os.read(self.wake_reader, 4096)
                 except BlockingIOError:
                     pass  # Another thread has emptied the pipe.
-            elif not self.is_stopping:
+            elif self.is_stopping:
+                # Otherwise epoll would report the listener again and again.
+                self.epoll.unregister(descriptor)
+                self.listener.close()
+            else:
                 self.accept()
 
     def poll_sockets_if_idle(self, timeout):
         """Waits for sockets and reads from them, unless there is a request or the process stops.
 
-        The watchdog may have read that request or signal while this thread waited for the lock.
+        The backup reader may have read that request while this thread waited for the lock.
         Nothing else may ever arrive after it, so waiting now could block forever.
         """
         with self.read_lock:
@@ -114,9 +119,12 @@ class WsgiServer(WsgiThreads):
     def accept(self):
         try:
             descriptor, _ = self.listener._accept()
-        except OSError:
-            # The worker has closed the connection, or this process has no free descriptor: the
-            # worker tries again.
+        except (BlockingIOError, ConnectionAbortedError):
+            return  # The worker has closed the connection in the meantime.
+        except OSError as error:
+            log_failed_accept(error)
+            self.epoll.unregister(self.listener.fileno())
+            start_thread(self.resume_accepting)
             return
         stream = _socket.socket(fileno=descriptor)
         stream.setblocking(True)
@@ -124,6 +132,11 @@ class WsgiServer(WsgiThreads):
         self.connections[connection.descriptor] = connection
         self.epoll.register(connection.descriptor, select.EPOLLIN)
         connection.send(encode_frame(READY, 0, describe_process('wsgi', self.threads)))
+
+    def resume_accepting(self):
+        """Registers the listener again after a pause. A thread of its own executes this method."""
+        sleep(ACCEPT_RETRY_SECONDS)
+        self.epoll.register(self.listener.fileno(), select.EPOLLIN)
 
     def remove_connection(self, connection):
         """Closes a connection that has ended, and marks its requests as disconnected."""
@@ -215,25 +228,26 @@ class WsgiServer(WsgiThreads):
     def wait(self, request, is_ready):
         """Lets a thread of the application wait until frames have made `is_ready()` true."""
         if self.is_forked:
-            raise ClientDisconnected('this process was forked from the one with the client')
-        if self.pool_condition is not None:
-            with self.frames_arrived:
-                while not is_ready():
-                    self.frames_arrived.wait()
-            return
-        is_main = get_ident() == self.main_thread
+            raise ClientDisconnected(
+                'a forked process cannot read or send: only its parent has the connection to the '
+                'client')
+        runs_request = get_ident() == (request.thread or self.main_thread)
         while not is_ready():
-            if is_main:
+            if not runs_request:
+                # This is a thread that the application has started. Another thread reads frames for
+                # it: the main thread, or the backup reader while the main thread is busy.
+                if request.number not in request.connection.requests:
+                    raise OSError('the request is finished')
+                sleep(BACKUP_READER_INTERVAL_SECONDS)
+            elif self.pool_condition is not None:
+                with self.frames_arrived:
+                    if not is_ready():
+                        self.frames_arrived.wait()
+            else:
                 with self.read_lock:
-                    # The watchdog may have read the frame while this thread waited for the lock.
+                    # The backup reader may have read the frame in the meantime.
                     if not is_ready():
                         self.poll_sockets(-1)
-            elif request.number not in request.connection.requests:
-                raise OSError('the request is over')
-            else:
-                # This is a thread that the application has started. The main thread reads frames
-                # for it; the watchdog does while the main thread waits for this thread.
-                sleep(WATCHDOG_INTERVAL_SECONDS)
 
     def wake_waiting_threads(self):
         if self.pool_condition is not None:
@@ -308,9 +322,10 @@ class WsgiServer(WsgiThreads):
             self.serve_with_pool()
         else:
             self.serve_on_main_thread()
+        self.close_connections()
 
     def serve_on_main_thread(self):
-        start_new_thread(self.run_watchdog, ())
+        start_thread(self.run_backup_reader)
         while not self.is_stopping:
             if self.backlog:
                 self.run_batch()
@@ -321,8 +336,8 @@ class WsgiServer(WsgiThreads):
     def run_batch(self):
         """Runs the backlog, then reads the data that has arrived in the meantime."""
         self.is_busy = True
-        if not self.watchdog_is_awake:
-            self.wake_watchdog()
+        if not self.backup_reader_is_awake:
+            self.wake_backup_reader()
         self.run_backlog()
         self.is_busy = False
         self.read_directly()
@@ -339,7 +354,7 @@ class WsgiServer(WsgiThreads):
             try:
                 request = backlog.popleft()
             except IndexError:
-                break  # The backlog is empty, perhaps because the watchdog has given back the rest.
+                break  # The backlog is empty; perhaps the backup reader has given back the rest.
             if request.connection is not connection:
                 if connection is not None:
                     connection.flush()
@@ -388,6 +403,19 @@ class WsgiServer(WsgiThreads):
         for connection in list(self.connections.values()):
             connection.flush()
 
+    def close_connections(self):
+        """Half-closes the connections, and waits until the server has read everything and closed.
+
+        If this process closed a connection first, a frame that the server is just sending would
+        fail, and the server would drop the connection with the frames that it has not read.
+        """
+        for connection in list(self.connections.values()):
+            connection.half_close()
+        end = clock() + CLOSE_TIMEOUT_SECONDS
+        while self.connections and clock() < end:
+            with self.read_lock:
+                self.poll_sockets(max(0, end - clock()))
+
     # Signals and forks
 
     def handle_signals(self):
@@ -396,14 +424,10 @@ class WsgiServer(WsgiThreads):
         Ctrl+C sends SIGINT to the server, too, which then stops its processes with SIGTERM.
         """
         def stop(number, frame):
-            if self.is_forked:
-                _signal.signal(number, _signal.SIG_DFL)
-                os.kill(os.getpid(), number)
             self.is_stopping = True
 
         def ignore(number, frame):
-            if self.is_forked:
-                _signal.default_int_handler(number, frame)
+            pass
 
         _signal.signal(_signal.SIGTERM, stop)
         # SIGINT has a handler instead of SIG_IGN, which programs that the application starts would
@@ -414,15 +438,12 @@ class WsgiServer(WsgiThreads):
 
     def close_in_fork(self):
         """Closes the sockets in a forked process, because only its parent serves requests."""
+        if self.is_forked:
+            # This process was forked from a forked one, which may have reused the numbers of the
+            # descriptors below and may have set handlers of its own.
+            return
         self.is_forked = True
-        try:
-            _signal.set_wakeup_fd(-1)
-            _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
-            _signal.signal(_signal.SIGINT, _signal.default_int_handler)
-        except ValueError:
-            # PyPy does not know yet that this thread is the main thread, so it refuses to set
-            # handlers. The present handlers check `is_forked`.
-            pass
+        reset_signal_handlers()
         for connection in list(self.connections.values()):
             connection.is_lost = True
             # A thread that does not exist in this process may hold the lock, so it is replaced.

@@ -1,38 +1,38 @@
-# The additional threads of a process that runs a WSGI application: the watchdog, which reads frames
-# while a call of the application takes long, and the pool, whose threads run requests.
+# The additional threads of a process that runs a WSGI application: the backup reader, which reads
+# frames while a call of the application takes long, and the pool, whose threads run requests.
 
 
 class WsgiThreads:
-    """The part of WsgiServer that runs in these threads."""
+    """Mixin of WsgiServer: the code that starts, wakes and runs the backup reader and the pool."""
 
-    # The watchdog
+    # The backup reader
 
-    def wake_watchdog(self):
-        """Wakes the watchdog at the beginning of a call, unless it is awake."""
-        self.watchdog_is_awake = True
+    def wake_backup_reader(self):
+        """Wakes the backup reader at the beginning of a call, unless it is awake."""
+        self.backup_reader_is_awake = True
         try:
-            self.watchdog_alarm.release()
+            self.backup_reader_wake_lock.release()
         except RuntimeError:
-            pass  # The watchdog has not waited since the last wake-up, so it is awake anyway.
+            pass  # The backup reader has not waited since the last wake-up, so it is awake anyway.
 
-    def run_watchdog(self):
+    def run_backup_reader(self):
         """Reads frames in place of the main thread while a call of the application takes long."""
         while True:
-            self.watchdog_alarm.acquire()
+            self.backup_reader_wake_lock.acquire()
             call_count = -1
             while True:
-                sleep(WATCHDOG_INTERVAL_SECONDS)
+                sleep(BACKUP_READER_INTERVAL_SECONDS)
                 if self.call_count != call_count:
                     call_count = self.call_count
                 elif self.is_busy:
                     self.serve_connections_during_call()
                 else:
-                    self.watchdog_is_awake = False
+                    self.backup_reader_is_awake = False
                     if not self.is_busy:
                         break
                     # A call has begun in the meantime, whose thread may have seen the flag while it
                     # was still true. It then has not woken this thread, which must stay awake.
-                    self.watchdog_is_awake = True
+                    self.backup_reader_is_awake = True
 
     def serve_connections_during_call(self):
         """Sends the held responses, and reads frames unless the main thread is just doing so."""
@@ -64,16 +64,23 @@ class WsgiThreads:
                 self.poll_sockets(-1)
         self.give_back_backlog()
         self.wake_waiting_threads()
-        while self.running_count:
+        while self.is_running():
             with self.read_lock:
                 self.poll_sockets(-1)
         self.stop()
+
+    def is_running(self):
+        """Returns whether a thread of the pool runs a request."""
+        # A thread holds this lock from the removal of a request from the backlog until it is
+        # counted.
+        with self.pool_condition:
+            return self.running_count > 0
 
     def run_pool_thread(self):
         """Runs requests of the backlog. Each thread of the pool executes this method."""
         while True:
             with self.pool_condition:
-                while not self.backlog:
+                while self.is_stopping or not self.backlog:
                     self.pool_condition.wait()
                 try:
                     request = self.backlog.popleft()

@@ -315,7 +315,7 @@ fn a_request_over_its_time_shows_its_stack() {
         ] {
             assert_eq!(server.exchange(&request).status, 504);
         }
-        server.wait_for_line(0, |line| line.contains("/run/hangs: the request is over its time"));
+        server.wait_for_line(0, |line| line.contains("/run/hangs exceeded the time limit"));
         server.wait_for_line(0, |line| line.contains("in hangs"));
         // The application continues until it has ended, and only then its process ends.
         assert_eq!(server.get("/run/release").status, 200);
@@ -333,9 +333,7 @@ fn a_request_that_blocks_the_event_loop_shows_where_it_is() {
         let target = format!("/run/blocks?{}", file.display());
         assert_eq!(server.get(&target).status, 504);
         let is_line = |line: &str| {
-            line.contains(
-                "/run/blocks: the request is over its time, and the event loop is blocked",
-            )
+            line.contains("/run/blocks exceeded the time limit; the event loop is blocked")
         };
         server.wait_for_line(0, is_line);
         server.wait_for_line(0, |line| line.contains("in wait_for_file"));

@@ -437,7 +437,7 @@ fn a_request_over_its_time_shows_its_stack() {
     let gate = folder.join("gate");
     let target = format!("/run/hangs?{}", gate.display());
     assert_eq!(server.get(&target).status, 504);
-    server.wait_for_line(0, |line| line.contains("/hangs: the request is over its time"));
+    server.wait_for_line(0, |line| line.contains("/hangs exceeded the time limit"));
     server.wait_for_line(0, |line| line.contains("in hang"));
     fs::write(&gate, "").expect("a file");
     assert_eq!(server.get("/run/x").status, 200);

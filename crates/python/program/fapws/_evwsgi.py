@@ -82,7 +82,7 @@ def run():
 def add_timer(delay, function):
     delay = float(delay)
     if not delay >= 0:
-        raise error('the delay of a timer is at least 0 seconds')
+        raise error('the delay must not be negative')
     if len(timers) < TIMERS_MAX:
         timers.append(Timer(delay, function))
         if wake is not None:

@@ -95,6 +95,9 @@ class Child:
         self.process.send_signal(signal.SIGTERM)
 
     def wait(self):
+        """Reads and closes the connections, as the server does, and returns the exit status."""
+        for link in self.links:
+            link.read_to_end()
         return self.process.wait(TIMEOUT_SECONDS)
 
     def log(self):
@@ -170,7 +173,21 @@ class Link:
         self.number = 0
         self.other_frames = collections.deque()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     def close(self):
+        self.socket.close()
+
+    def read_to_end(self):
+        try:
+            while self.socket.recv(65536):
+                pass
+        except OSError:
+            pass  # The connection was closed, or reset because the process has not read all frames.
         self.socket.close()
 
     def send(self, kind, request=0, content=b''):

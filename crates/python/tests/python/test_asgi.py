@@ -8,7 +8,7 @@ from asgi_peer import AsgiChild, scope
 from peer import ABORT, END, FAILED, HEAD, HINTS, RESPONSE, RESPONSE_CONTENT
 
 APPLICATION = '''
-import asyncio, os
+import asyncio, os, threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -135,6 +135,40 @@ async def file_with_length(scope, receive, send):
         out.write(b'x' * 100000)
     length = [(b'content-length', scope['query_string'])]
     await send({'type': 'http.response.start', 'status': 200, 'headers': length})
+    await send({'type': 'http.response.pathsend', 'path': path})
+
+
+async def slow_file(scope, receive, send):
+    """Sends a file whose file system does not respond before a request of /file_system."""
+    responds = threading.Event()
+    open_file = os.open
+
+    def open_slowly(*arguments, **more):
+        os.open = open_file
+        waiting.append(responds)
+        responds.wait()
+        return open_file(*arguments, **more)
+
+    os.open = open_slowly
+    await send({'type': 'http.response.start', 'status': 200})
+    await send({'type': 'http.response.pathsend', 'path': os.path.abspath(__file__)})
+
+
+waiting = []
+
+
+async def file_system(scope, receive, send):
+    while not waiting:
+        await asyncio.sleep(0.001)
+    waiting[0].set()
+    await send({'type': 'http.response.start', 'status': 200})
+    await send({'type': 'http.response.body'})
+
+
+async def fifo(scope, receive, send):
+    path = os.path.join(HERE, 'fifo')
+    os.mkfifo(path)
+    await send({'type': 'http.response.start', 'status': 200})
     await send({'type': 'http.response.pathsend', 'path': path})
 
 
@@ -278,7 +312,7 @@ class Asgi(unittest.TestCase):
 
     def test_invalid_content_lengths(self):
         for value in (b'-1', b'5,5', b'', b'x', b' 5', b'+5'):
-            self.assertIn('no Content-Length',
+            self.assertIn('invalid Content-Length',
                           self.caught(start(200, (b'content-length', value))))
         self.assertIn('twice', self.caught(
             start(200, (b'content-length', b'5'), (b'Content-Length', b'5'))))
@@ -316,7 +350,7 @@ class Asgi(unittest.TestCase):
         self.assertEqual(response.fields, [('content-type', 'text/plain'), ('content-length', '5')])
         self.send(start(200, TEXT, *headers), body(b'hello'))
         log = self.child.log()
-        self.assertEqual(log.count('the field transfer-encoding, which only'), 1, log)
+        self.assertEqual(log.count('dropping the response header transfer-encoding: only'), 1, log)
 
     def test_messages_of_wrong_types(self):
         self.assertIn("'http.response.start'", self.caught(body(b'first')))
@@ -327,14 +361,14 @@ class Asgi(unittest.TestCase):
         self.assertIn('TypeError', self.caught(start('200')))
         self.assertIn('TypeError', self.caught(start(True)))
         for status in (99, 101, 199, 600, 0, -200):
-            self.assertIn('no status', self.caught(start(status)))
+            self.assertIn('invalid response status', self.caught(start(status)))
 
     def test_headers_of_wrong_types(self):
         for header in (('x-a', b'1'), (b'x-a', '1'), (b'x-a', None), (1, b'1'), (b'x-a', 1),
                        ['x-a', b'1'], [b'x-a', bytearray(b'1'), 2], (b'x',), b'x-a', None):
             self.assertRegex(self.caught(start(200, header)), '^(Type|Value)Error', header)
         for name in (b'', b'x a', b'x:', b'x\n', b'x\r', b'x\0', b'\xe4', b'x\n: y'):
-            self.assertIn('no name', self.caught(start(200, (name, b'1'))))
+            self.assertIn('invalid header name', self.caught(start(200, (name, b'1'))))
         for value in (b'a\nb', b'a\rb', b'a\0b', b'\n', b'a\r\nx-b: 1', bytearray(b'\n')):
             self.assertIn('line break', self.caught(start(200, (b'x-a', value))))
 
@@ -379,7 +413,7 @@ class Asgi(unittest.TestCase):
                          'headers': [(b'link', b'</c>')]}
         response = self.send(informational, dict(informational, status=102), start(), body(b'x'))
         self.assertEqual(response.kinds, [HINTS, RESPONSE])
-        self.assertIn('no status', self.caught(dict(informational, status=101)))
+        self.assertIn('invalid status', self.caught(dict(informational, status=101)))
         self.assertIn('line break', self.caught(dict(hint, links=[b'a\nb'])))
 
     def test_pathsend(self):
@@ -396,6 +430,14 @@ class Asgi(unittest.TestCase):
         self.assert_failed(self.send(start(), path), FAILED, 'absolute')
         self.assert_failed(self.send(start(), dict(path, path='/no/such')), FAILED, 'NotFound')
         self.assert_failed(self.send(start(), dict(path, path=b'/etc')), FAILED, 'TypeError')
+
+    def test_pathsend_does_not_block_other_requests(self):
+        number = self.link.start('/slow_file')
+        self.link.get('/file_system')
+        self.assertIn(b'slow_file', self.link.finish(number).content)
+
+    def test_pathsend_of_a_file_that_is_not_regular(self):
+        self.assert_failed(self.link.get('/fifo'), FAILED, 'not a regular file')
 
     def test_tasks_and_threads(self):
         for path in ('/task', '/thread', '/tasks'):

@@ -89,6 +89,20 @@ async def together(scope, receive, send):
     await body(send, b'')
 
 
+async def cancels(scope, receive, send):
+    """Cancels two calls of send(): one has sent a part of its data, and the other one nothing."""
+    await send({'type': 'http.response.start', 'status': 200,
+                'headers': [(b'content-length', b'400001')]})
+    parts = b'a' * 400000, b'b'
+    tasks = [asyncio.ensure_future(body(send, part, True)) for part in parts]
+    await event.wait()
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    seen.extend(task.cancelled() for task in tasks)
+    await body(send, b'c')
+
+
 async def watches(scope, receive, send):
     """Receives events while it sends the response, like applications that await a disconnect."""
     watch = asyncio.ensure_future(receive_all(receive))
@@ -126,8 +140,11 @@ async def late_response(scope, receive, send):
     await event.wait()
     event.clear()
     await start(send)
-    await body(send, b'late')
-    seen.append('no error')
+    try:
+        await body(send, b'late', scope['query_string'] == b'more')
+    except OSError as error:
+        seen.append(type(error).__name__)
+        raise
 
 
 async def app(scope, receive, send):
@@ -262,6 +279,20 @@ class AsgiFlow(unittest.TestCase):
         self.assertEqual(sorted(parts), [letter * 300000 for letter in (b'a', b'b', b'c', b'd')])
         self.assertEqual(response.last.kind, END)
 
+    def test_a_cancelled_send_sends_all_of_its_data_or_nothing(self):
+        number = self.link.start('/cancels')
+        self.assertEqual(self.link.read_frame_of(number).kind, HEAD)
+        content = b''
+        while len(content) < 256 * 1024:
+            content += self.link.read_frame_of(number).content
+        self.link.get('/set')
+        self.link.send_room(number, len(content))
+        response = self.link.finish(number)
+        self.assertEqual(response.last.kind, END)
+        content += response.content
+        self.assertEqual((content[:400000].strip(b'a'), content[400000:]), (b'', b'c'))
+        self.assertEqual(self.seen(), [True, True])
+
     def test_a_pending_receive_ends_with_the_response(self):
         number = self.link.start('/watches')
         self.assertEqual(self.link.read_frame_of(number).kind, HEAD)
@@ -278,14 +309,14 @@ class AsgiFlow(unittest.TestCase):
         self.assertGreater(int(response.field('content-length')), 1000)
         self.assertEqual(self.seen(), [['http.request', 'http.disconnect']])
 
-    def test_a_response_to_a_disconnected_client_is_no_error(self):
-        for method in ('GET', 'HEAD'):
-            number = self.link.start('/late_response', method)
+    def test_sending_to_a_disconnected_client_raises_an_error_that_is_not_logged(self):
+        for method, query in (('GET', b''), ('GET', b'more'), ('HEAD', b''), ('HEAD', b'more')):
+            number = self.link.start('/late_response', method, query=query)
             self.link.send(GONE, number)
             self.assert_no_frame(number)
             self.link.get('/set')
             self.assertEqual(self.link.finish(number).kinds, [END])
-            self.assertEqual(self.seen(), ['no error'])
+            self.assertEqual(self.seen(), ['ClientDisconnected'])
         self.assertEqual(self.child.log(), '')
 
     # Connections

@@ -8,7 +8,7 @@ import time
 import unittest
 
 from asgi_peer import AsgiChild
-from peer import FAILED, GIVEN_BACK, STACK, TIMEOUT_SECONDS
+from peer import FAILED, GIVEN_BACK, READY, STACK, TAKE_BACK, TIMEOUT_SECONDS
 
 HELPERS = '''
 import asyncio, os
@@ -106,7 +106,7 @@ class Stacks(unittest.TestCase):
             wait_until(lambda: self.events(child) == ['waits'])
             link.send(STACK, number)
             wait_until(lambda: 'in wait_for\n' in child.log())
-            self.assertIn('GET /wait: the request is over its time; it is here:\n', child.log())
+            self.assertIn('GET /wait exceeded the time limit. Current stack:\n', child.log())
             self.assertNotIn('blocked', child.log())
             self.go(child)
             self.assertEqual(link.finish(number).content, b'/wait')
@@ -122,10 +122,10 @@ class Stacks(unittest.TestCase):
             more = link.start('/more')
             for a_link, a_number in ((link, number), (other, waits)):
                 a_link.send(STACK, a_number)
-                line = '%s: the request is over its time, and the event loop is blocked' % (
+                line = '%s exceeded the time limit; the event loop is blocked' % (
                     'GET /block' if a_link is link else 'GET /wait')
-                wait_until(lambda: line + '; it is here:\n' in child.log())
-            stack = child.log().split('here:\n')[1]
+                wait_until(lambda: line + '. Current stack:\n' in child.log())
+            stack = child.log().split('stack:\n')[1]
             self.assertRegex(stack, r'^  File ".*app.py", line \d+, in app\n +block\(\)\n')
             self.assertIn('in block\n', stack)
             self.go(child)
@@ -134,7 +134,7 @@ class Stacks(unittest.TestCase):
             self.assertEqual(other.finish(waits).content, b'/wait')
             # The event loop has now read the STACK frames. It does not log another stack trace,
             # because the watchdog has already logged one.
-            self.assertEqual(child.log().count('the request is over its time'), 2)
+            self.assertEqual(child.log().count('exceeded the time limit'), 2)
 
     def test_an_event_loop_that_is_blocked_again_is_reported(self):
         """The watchdog sleeps between the two requests, because there is no request then."""
@@ -144,7 +144,7 @@ class Stacks(unittest.TestCase):
                 number = link.start('/block')
                 wait_until(lambda: len(self.events(child)) == count)
                 link.send(STACK, number)
-                wait_until(lambda: child.log().count('event loop is blocked; it is here') == count)
+                wait_until(lambda: child.log().count('is blocked. Current stack:') == count)
                 self.go(child)
                 self.assertEqual(link.finish(number).content, b'/block')
                 os.unlink(os.path.join(child.folder, 'go'))
@@ -260,8 +260,12 @@ async def app(scope, receive, send):
         self.end(child)
 
     def test_a_failed_shutdown_is_logged(self):
-        for end in ("await send({'type': 'lifespan.shutdown.failed', 'message': 'no luck'})",
-                    "raise ValueError('no luck')"):
+        for end, expected in (
+                ("await send({'type': 'lifespan.shutdown.failed', 'message': 'no luck'})",
+                 'has failed: no luck'),
+                ("await send({'type': 'lifespan.shutdown.failed'})",
+                 'has failed: it has given no reason'),
+                ("raise ValueError('no luck')", 'has failed: ValueError: no luck')):
             child = self.child('''
 async def app(scope, receive, send):
     await receive()
@@ -271,7 +275,7 @@ async def app(scope, receive, send):
 ''' % end)
             child.connect()
             self.end(child)
-            self.assertIn('no luck', child.log())
+            self.assertIn(expected, child.log())
 
     def test_the_lifespan_may_end_early(self):
         child = self.child(HELPERS + '''
@@ -399,6 +403,17 @@ async def app(scope, receive, send):
         link.close()
         self.assertEqual(child.wait(), 0)
 
+    def test_requests_that_arrive_after_the_last_frame(self):
+        child = self.child(LIFESPAN)
+        link = child.connect()
+        child.stop()
+        self.assertRaises(EOFError, link.read_frame)
+        number = link.start('/')
+        link.send(TAKE_BACK, 0, struct.pack('<I', number))
+        link.close()
+        self.assertEqual(child.wait(), 0)
+        self.assertEqual(child.log(), '')
+
     def test_remaining_tasks_are_cancelled(self):
         child = self.child(HELPERS + '''
 async def left():
@@ -419,6 +434,45 @@ async def app(scope, receive, send):
         self.wait_for_event(child, 'begun')
         self.end(child)
         self.assertEqual(self.events(child), ['begun', 'cancelled'])
+
+    def test_a_full_table_of_descriptors(self):
+        child = self.child(HELPERS + '''
+import resource
+
+
+class CountedListener:
+    def __init__(self, listener):
+        self.listener = listener
+
+    def __getattr__(self, name):
+        if name == 'accept':
+            events.append(name)
+        return getattr(self.listener, name)
+
+
+async def app(scope, receive, send):
+    assert scope['type'] == 'http'
+    if scope['path'] == '/full':
+        server = send.__self__.connection.server
+        server.accept.__globals__['ACCEPT_RETRY_SECONDS'] = 1000
+        server.listener = CountedListener(server.listener)
+        free = os.dup(0)
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, 1000))
+    if scope['path'] == '/free':
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1000, 1000))
+        send.__self__.connection.server.start_accepting()
+    await reply(send, b'%d' % len(events))
+''')
+        link = child.connect()
+        link.get('/full')
+        with child.make_link(child.address) as waiting:
+            for _ in range(100):
+                link.get('/')
+            self.assertEqual(link.get('/').content, b'1')
+            self.assertEqual(child.log().count('cannot accept a connection'), 1)
+            link.get('/free')
+            self.assertEqual(waiting.read_frame().kind, READY)
 
     def test_standard_input_is_empty(self):
         child = self.child(HELPERS + '''
@@ -451,6 +505,63 @@ async def app(scope, receive, send):
         self.assertEqual(link.get('/exit').content, b'7')
         self.assertEqual(link.get('/').content, b'0')
         self.end(child)
+
+    def test_a_thread_forks(self):
+        child = self.child(HELPERS + '''
+import signal
+
+
+def fork():
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        paths = []
+        for name in os.listdir('/proc/self/fd'):
+            if os.path.exists('/proc/self/fd/' + name):
+                paths.append(os.readlink('/proc/self/fd/' + name))
+        os.write(writer, repr(sum(path.startswith('socket:') for path in paths)).encode())
+        signal.pause()
+    found = eval(os.read(reader, 100))
+    os.kill(child, signal.SIGTERM)
+    return found, os.waitpid(child, 0)[1]
+
+
+async def app(scope, receive, send):
+    assert scope['type'] == 'http'
+    loop = asyncio.get_running_loop()
+    await reply(send, repr(await loop.run_in_executor(None, fork)).encode())
+''')
+        # The sockets are those by which the event loop wakes itself.
+        self.assertEqual(eval(child.connect().get('/').content), (2, signal.SIGTERM))
+        self.assertEqual(child.log(), '')
+
+    def test_a_fork_of_a_fork_keeps_the_descriptors_of_the_application(self):
+        child = self.child(HELPERS + '''
+def read_in_fork_of_fork(writer):
+    # A daemon closes the descriptors that it has inherited; their numbers are then used again.
+    os.dup2(writer, 100)
+    os.closerange(3, 100)
+    opened = [os.open('/dev/zero', os.O_RDONLY) for _ in range(20)]
+    child = os.fork()
+    if not child:
+        os.write(100, repr([os.read(descriptor, 1) for descriptor in opened]).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os._exit(0)
+
+
+async def app(scope, receive, send):
+    assert scope['type'] == 'http'
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        read_in_fork_of_fork(writer)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with open(reader, 'rb') as result:
+        await reply(send, result.read())
+''')
+        self.assertEqual(eval(child.connect().get('/').content), [b'\0'] * 20)
 
     def test_a_signal_during_a_fork_ends_the_forked_process(self):
         child = self.child(HELPERS + '''

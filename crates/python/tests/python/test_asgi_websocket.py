@@ -80,6 +80,19 @@ async def endless(scope, receive, send):
         raise
 
 
+async def cancels(scope, receive, send):
+    """Cancels a call of send() that has sent a part of its message, then sends another one."""
+    global semaphore
+    semaphore = asyncio.Semaphore(0)
+    await send({'type': 'websocket.accept'})
+    task = asyncio.ensure_future(send({'type': 'websocket.send', 'bytes': b'x' * 400000}))
+    await semaphore.acquire()
+    task.cancel()
+    await asyncio.wait([task])
+    seen.append(task.cancelled())
+    await send(eval(scope['query_string'])[0])
+
+
 async def send_to_the_gone(scope, receive, send):
     await send({'type': 'websocket.accept'})
     await receive()
@@ -334,6 +347,29 @@ class WebSockets(unittest.TestCase):
         self.assertEqual(socket.read_frame().kind, END)
         self.assertEqual(self.seen(), ['ClientDisconnected'])
         self.assertEqual(self.child.log(), '')
+
+    def start_cancelled(self, message):
+        socket = self.open('/cancels', message)
+        socket.read_accept()
+        size = 0
+        while size < 256 * 1024:
+            size += len(socket.read_frame().content)
+        self.assertEqual(self.link.get('/next').status, '200')
+        return socket
+
+    def test_a_message_is_sent_whole_although_its_send_is_cancelled(self):
+        socket = self.start_cancelled(text('next'))
+        self.link.send_room(socket.number, 256 * 1024)
+        rest = 400000 - (256 * 1024 - 4)
+        self.assertEqual(socket.read_message(), b'x' * rest)
+        self.assertEqual(socket.read_message(), 'next')
+        self.assertEqual(socket.read_frame().kind, END)
+        self.assertEqual(self.seen(), [True])
+
+    def test_a_close_after_a_cancelled_send_does_not_wait_for_the_client(self):
+        socket = self.start_cancelled(closing(code=4000))
+        self.assertEqual(socket.read_close(), (4000, ''))
+        self.assertEqual(socket.read_frame().kind, END)
 
     def test_malformed_frames_end_the_connection(self):
         for kind, content in ((MESSAGE, b''), (MESSAGE, b'\0' * 65537), (CLOSED, b'a')):

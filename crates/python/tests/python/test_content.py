@@ -48,6 +48,17 @@ def caught(environ, start):
         raise
 
 
+class UnreadablePostError(OSError):
+    pass
+
+
+def wrapped(environ, start):
+    try:
+        environ['wsgi.input'].read()
+    except OSError as error:
+        raise UnreadablePostError(*error.args) from error
+
+
 def seen(environ, start):
     start('200 OK', [])
     return [repr(calls).encode()]
@@ -77,15 +88,65 @@ def kept_read(environ, start):
         return [str(error).encode()]
 
 
+def add_late_piece(environ, start):
+    """Does what the thread that reads frames does if another thread has just ended the request."""
+    calls.pop().raw.add_piece(b'late')
+    start('200 OK', [])
+    return [b'ignored']
+
+
+def read_in_vain(environ, start):
+    def read():
+        try:
+            environ['wsgi.input'].read()
+        except OSError as error:
+            calls.append(str(error))
+
+    calls.append(threading.Thread(target=read, daemon=True))
+    calls[-1].start()
+    return end_once(lambda: environ['wsgi.input'].raw.receive_window, start)
+
+
+def write_in_vain(environ, start):
+    write = start('200 OK', [])
+
+    def write_all():
+        try:
+            write(b'x' * 300000)
+        except OSError as error:
+            calls.append(str(error))
+
+    calls.append(threading.Thread(target=write_all, daemon=True))
+    calls[-1].start()
+    request = start.__self__
+    return end_once(lambda: request.head_frame_sent and not request.send_window, lambda *_: None)
+
+
+def end_once(is_waiting, start):
+    while not is_waiting():
+        time.sleep(0.001)
+    start('200 OK', [])
+    return []
+
+
+def join(environ, start):
+    calls[0].join(10)
+    start('200 OK', [])
+    seen, calls[:] = calls[1:], []
+    return [repr(seen).encode()]
+
+
 def app(environ, start_response):
     return globals()[environ['PATH_INFO'][1:]](environ, start_response)
 '''
 
 
 class Content(unittest.TestCase):
+    options = ()
+
     @classmethod
     def setUpClass(cls):
-        cls.child = Child(APPLICATION)
+        cls.child = Child(APPLICATION, options=cls.options)
         cls.link = cls.child.connect()
 
     @classmethod
@@ -172,9 +233,16 @@ class Content(unittest.TestCase):
         self.link.send(GONE, number)
         self.assertEqual(self.link.finish(number).kinds, [END])
         seen = eval(self.link.get('/seen').content)
-        self.assertEqual(seen[-1], 'ConnectionResetError: the client has left before all content '
-                         'was read')
+        self.assertEqual(seen[-1], 'ConnectionResetError: client disconnected before the whole '
+                         'body was read')
         self.assertNotIn('/caught: the application has failed', self.child.log())
+
+    def test_an_exception_whose_cause_is_a_disconnect_is_not_logged(self):
+        number = self.link.start('/wrapped', 'POST', None)
+        self.assertEqual(self.link.read_frame_of(number).kind, WANT)
+        self.link.send(GONE, number)
+        self.assertEqual(self.link.finish(number).kinds, [END])
+        self.assertNotIn('/wrapped', self.child.log())
 
     def test_a_thread_of_the_application_reads_the_body(self):
         response = self.link.get('/other_thread', 'POST', streamed=b'x' * 200000)
@@ -183,7 +251,20 @@ class Content(unittest.TestCase):
     def test_reading_the_body_of_a_finished_request(self):
         self.link.get('/kept', 'POST', None, streamed=b'never')
         self.assertEqual(self.link.get('/kept_read').content,
-                         b'the request is over: its content cannot be read')
+                         b'the request is finished: its body cannot be read')
+
+    def test_a_piece_that_arrives_when_the_request_is_finished_is_ignored(self):
+        self.link.get('/kept', 'POST', None, streamed=b'never')
+        self.assertEqual(self.link.get('/add_late_piece').content, b'ignored')
+
+    def test_a_thread_that_still_waits_when_the_request_is_finished(self):
+        with Child(APPLICATION, options=self.options) as child:
+            link = child.connect()
+            for path in ('/read_in_vain', '/write_in_vain'):
+                with self.subTest(path):
+                    self.assertEqual(link.finish(
+                        link.start(path, 'POST', None), grants_window=False).status, '200 OK')
+                    self.assertEqual(eval(link.get('/join').content), ['the request is finished'])
 
     def test_exceeding_the_receive_window_ends_the_connection(self):
         for late, content in ((0, b'x' * 65537), (1, b'x')):
@@ -197,7 +278,7 @@ class Content(unittest.TestCase):
                 with self.assertRaises((EOFError, ConnectionError)):
                     link.read_frame()
                 self.assertEqual(child.connect().get('/unread').content, b'unread')
-                self.assertIn('more content than was wanted', child.log())
+                self.assertIn('body exceeds the receive window', child.log())
 
     def test_a_connection_that_ends_while_a_body_is_read(self):
         link = self.child.connect()
@@ -205,6 +286,10 @@ class Content(unittest.TestCase):
         link.read_frame_of(number)
         link.close()
         self.assertEqual(self.link.get('/unread').content, b'unread')
+
+
+class ContentWithThreads(Content):
+    options = ('--threads', '2')
 
 
 if __name__ == '__main__':

@@ -5,7 +5,7 @@ import re
 import unittest
 import zlib
 
-from peer import FAILED, FILES, WANT_CHANNEL, Child, Link, environ
+from peer import END, FAILED, FILES, GONE, WANT, WANT_CHANNEL, Child, Link, environ
 
 SCRIPT = '''
 import fapws._evwsgi as evwsgi
@@ -72,16 +72,23 @@ def post(environ, start_response):
                   environ['HTTP_CONTENT_LENGTH'], environ['CONTENT_TYPE']))]
 
 
+def wraps_a_disconnect(environ, start_response):
+    try:
+        environ['wsgi.input'].read()
+    except OSError as error:
+        raise ValueError('no form') from error
+
+
 @log.Log(open(HERE + 'requests.log', 'w'))
 def logged(environ, start_response):
     start_response('200 OK', [])
-    return ['four', b'!']
+    return ['four', b'!', bytearray(b'12'), memoryview(b'345')]
 
 
 @zip.Gzip()
 def zipped(environ, start_response):
     start_response('200 OK', [('Content-Length', '8000'), ('ETag', '"x"'), ('Vary', 'Cookie')])
-    return ['content '] * 1000
+    return ['content ', b'content ', bytearray(b'content '), memoryview(b'content ')] * 250
 
 
 @zip.Gzip()
@@ -117,6 +124,7 @@ def start():
     evwsgi.wsgi_cb(("/failslate", fails_late))
     evwsgi.wsgi_cb(("/fails", fails))
     evwsgi.wsgi_cb(("/post", post))
+    evwsgi.wsgi_cb(("/disconnect", wraps_a_disconnect))
     evwsgi.wsgi_cb(("/logged", logged))
     evwsgi.wsgi_cb(("/redirect", lambda environ, start: headers.redirect(start, '/hello')))
     evwsgi.wsgi_cb(("/zippedstream", zipped_stream))
@@ -124,6 +132,7 @@ def start():
     evwsgi.wsgi_cb(("/zipped", zipped))
     evwsgi.wsgi_cb(("/static/", views.Staticfile(HERE + "static/", maxage=60)))
     evwsgi.wsgi_cb(("/icon", views.Staticfile(HERE + "static/icon.png")))
+    evwsgi.wsgi_cb(("/fold", views.Staticfile(HERE + "static/sub")))
     evwsgi.wsgi_cb(("/anywhere/", views.Staticfile()))
     evwsgi.set_debug(0)
     evwsgi.run()
@@ -139,6 +148,7 @@ SITE_FILES = {
     'long.txt': LINE * 30000,
     'static/icon.png': 'an icon',
     'static/sub/page.html': '<p>',
+    'static/sub-secret/page.html': 'secret',
     'static/unknown.pinion': 'x',
     'static/archive.tar.gz': 'x',
 }
@@ -227,7 +237,7 @@ class Requests(unittest.TestCase):
                 response = self.get(path)
                 self.assertEqual(response.status, status)
                 self.assertEqual(response.content.decode(), expected)
-        self.assertIn('returned int where text or bytes are needed', self.child.log())
+        self.assertIn('returned int instead of str or bytes', self.child.log())
 
     def test_cookies(self):
         response = self.get('/cookies', HTTP_COOKIE='e=5')
@@ -272,6 +282,13 @@ class Requests(unittest.TestCase):
                                 CONTENT_LENGTH=str(len(content)))
             self.assertEqual(response.status, '413 Content Too Large')
 
+    def test_an_exception_whose_cause_is_a_disconnect_is_not_logged(self):
+        number = self.link.start('/disconnect', 'POST', None, CONTENT_LENGTH='1')
+        self.assertEqual(self.link.read_frame_of(number).kind, WANT)
+        self.link.send(GONE, number)
+        self.assertEqual(self.link.finish(number).kinds, [END])
+        self.assertNotIn('no form', self.child.log())
+
     def test_a_log_of_requests(self):
         self.get('/logged', QUERY_STRING='a', HTTP_USER_AGENT='a "b"', HTTP_REFERER='there',
                  HTTP_X_FORWARDED_FOR='1.2.3.4')
@@ -283,8 +300,8 @@ class Requests(unittest.TestCase):
         with open(os.path.join(self.child.folder, 'requests.log')) as file:
             lines = re.sub(r'\[[^]]* GMT\]', '[]', file.read()).splitlines()
         self.assertEqual(lines, [
-            '127.0.0.1 localhost - [] "GET /logged?a HTTP/1.1" 200 5 "there" "a %22b%22"',
-            '127.0.0.1 - - [] "GET /logged HTTP/1.1" 200 5 "-" "-"'])
+            '127.0.0.1 localhost - [] "GET /logged?a HTTP/1.1" 200 10 "there" "a %22b%22"',
+            '127.0.0.1 - - [] "GET /logged HTTP/1.1" 200 10 "-" "-"'])
 
     def test_a_redirect(self):
         response = self.get('/redirect')
@@ -316,6 +333,7 @@ class Requests(unittest.TestCase):
         self.assertEqual(response.field('Content-Type'), 'text/html')
         self.assertEqual(response.field('Cache-Control'), 'max-age=60')
         self.assertEqual(self.get('/icon').content, b'an icon')
+        self.assertEqual(self.get('/fold/page.html').content, b'<p>')
         for name in ('unknown.pinion', 'archive.tar.gz'):
             response = self.get('/static/' + name)
             self.assertEqual(response.field('Content-Type'), 'application/octet-stream')
@@ -337,6 +355,7 @@ class Requests(unittest.TestCase):
     def test_paths_that_name_no_file(self):
         for path in ('/static/', '/static/sub', '/static/absent', '/static/../run.py',
                      '/static/sub/../../run.py', '/static/a\0b', '/iconx',
+                     '/fold-secret/page.html',
                      '/anywhere//etc/passwd', '/static/\xff'):
             with self.subTest(path):
                 self.assertEqual(self.get(path).status, '404 Not Found')
@@ -430,7 +449,7 @@ def hello(environ, start_response):
 ''' + self.START + 'evwsgi.run()\n'
         with self.start(text, options=['--threads', '4', '--processes', '2']) as child:
             self.assertEqual(child.connect().get().content, b'(False, True)')
-            self.assertIn('one thread in each process', child.log())
+            self.assertIn('single-threaded; ignoring --threads 4', child.log())
 
     def test_mistakes_of_the_script_are_reported(self):
         begin = self.BEGIN + self.HELLO
@@ -441,7 +460,7 @@ def hello(environ, start_response):
                 (begin + 'evwsgi.start("0.0.0.0", 8080)\n', 'start() needs the host and the port'),
                 (begin + 'evwsgi.set_base_module(evwsgi)\n', 'the base module has no "Environ"'),
                 (begin + self.START + 'evwsgi.stop_timer(0)\n', 'there is no timer 0'),
-                (begin + 'evwsgi.add_timer(-1, hello)\n', 'at least 0 seconds'),
+                (begin + 'evwsgi.add_timer(-1, hello)\n', 'must not be negative'),
                 ('from fapws.contrib import sessions\n', 'use the package "Beaker"'),
                 ('import fapws.contrib.cgiapp\n', 'the key "cgi" of a mount'),
                 ('import fapws.contrib.other\n', "No module named 'fapws.contrib.other'"),
@@ -449,7 +468,7 @@ def hello(environ, start_response):
             with self.subTest(text):
                 self.assertIn(expected, self.failure(text))
         log = self.failure(begin + self.START + 'evwsgi.run()\n', interface='asgi')
-        self.assertIn('is one of WSGI', log)
+        self.assertIn('applications use WSGI', log)
 
     def test_an_application_with_its_own_base_module(self):
         own = '''

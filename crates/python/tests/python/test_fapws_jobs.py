@@ -311,6 +311,31 @@ class SeveralProcesses(Jobs):
         self.assertEqual(notes[-1][0], child.process.pid)
         self.assertEqual(len(set(self.callers(notes))), 6)
 
+    def test_a_process_that_has_stopped_holds_no_lock(self):
+        first = self.start(self.TIMER)
+        self.wait_until(lambda notes: len(notes) > 3)
+        second = self.start(self.TIMER + '''
+run = evwsgi.run
+
+
+def run_and_wait():
+    run()
+    record('stopped')
+    wait_for('go')
+
+
+evwsgi.run = run_and_wait
+''')
+        second.stop()
+        second.main_link.read_to_end()
+        self.wait_until(lambda notes: any(note[1] == 'stopped' for note in notes))
+        # The lock goes to the second process, which waits for it, before the third one starts.
+        first.stop()
+        first.wait()
+        third = self.start(self.TIMER)
+        self.wait_until(lambda notes: notes[-1][0] == third.process.pid)
+        self.touch('go')
+
     def test_a_forked_process_holds_no_lock(self):
         first = self.start(self.TIMER)
         self.wait_until(lambda notes: len(notes) > 3)

@@ -85,7 +85,7 @@ def write_to_the_gone(environ, start):
 
 
 class ReadMeanwhile:
-    """A replacement of `read_lock` that acts as if the watchdog held it.
+    """A replacement of `read_lock` that acts as if the backup reader held it.
 
     It reads a request before the main thread gets the lock.
     """
@@ -158,7 +158,7 @@ class Flow(unittest.TestCase):
     def hellos(self, count):
         return [{'PATH_INFO': '/hello', 'QUERY_STRING': str(number)} for number in range(count)]
 
-    def test_a_request_that_the_watchdog_has_read_is_run(self):
+    def test_a_request_that_the_backup_reader_has_read_is_run(self):
         self.link.get('/read_meanwhile')
         self.assertEqual(self.link.get('/hello').content, b'hello')
 

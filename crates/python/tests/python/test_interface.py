@@ -132,7 +132,7 @@ class Interfaces(unittest.TestCase):
                 self.assertEqual(child.output(), 'loaded\n')
 
     def test_an_application_that_cannot_be_loaded_ends_the_process(self):
-        for source, line in (('1 / 0', 'ZeroDivisionError'), ('app = 7', 'no application')):
+        for source, line in (('1 / 0', 'ZeroDivisionError'), ('app = 7', 'not callable')):
             with Child(source, options=('--interface', 'auto')) as child:
                 self.assertEqual(child.wait(), 1)
                 self.assertIn(line, child.log())
@@ -140,7 +140,7 @@ class Interfaces(unittest.TestCase):
     def test_an_unknown_interface_ends_the_process(self):
         with Child(WSGI, options=('--interface', 'cgi')) as child:
             self.assertEqual(child.wait(), 1)
-            self.assertEqual(child.log(), 'cannot start: there is no interface cgi\n')
+            self.assertEqual(child.log(), 'cannot start: unknown interface cgi\n')
 
 
 if __name__ == '__main__':

@@ -104,11 +104,11 @@ def app(environ, start_response):
         app = {'app.py': 'value = 3\n'}
         self.assertIn('"app" has neither "application" nor "app"', self.failure('app', app))
         self.assertIn('"app" has no "site.app"', self.failure('app:site.app', app))
-        self.assertIn('it cannot be called', self.failure('app:value', app))
-        self.assertIn('is no factory', self.failure('app:value', app, ['--factory']))
-        self.assertIn('there is no file', self.failure('missing.py', {}))
+        self.assertIn('is not callable', self.failure('app:value', app))
+        self.assertIn('is not a factory', self.failure('app:value', app, ['--factory']))
+        self.assertIn('file not found', self.failure('missing.py', {}))
         self.assertIn('names no module', self.failure(':app', app))
-        self.assertIn('no option --wrong', self.failure('app', app, ['--wrong']))
+        self.assertIn('unknown option --wrong', self.failure('app', app, ['--wrong']))
 
     def test_an_error_of_a_factory(self):
         log = self.failure('app:make', {'app.py': 'def make():\n    1 / 0\n'}, ['--factory'])

@@ -6,10 +6,11 @@ import struct
 import time
 import unittest
 
-from peer import END, GIVEN_BACK, HEAD, RESPONSE_CONTENT, ROOM, Child
+from peer import (
+    END, GIVEN_BACK, HEAD, READY, RESPONSE_CONTENT, ROOM, TAKE_BACK, Child, Link)
 
 APPLICATION = '''
-import atexit, multiprocessing, os, signal, subprocess, sys, threading, time
+import atexit, collections, multiprocessing, os, signal, subprocess, sys, threading, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 barrier = threading.Barrier(3)
@@ -121,6 +122,31 @@ def descriptors_of_fork(environ, start):
     return answer(start, (sockets()[0], int(os.read(reader, 1000))))
 
 
+def fork_of_fork(environ, start):
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        # The descriptors get the numbers of those that the server has closed.
+        opened = [os.open('/dev/zero', os.O_RDONLY) for _ in range(20)]
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        except ValueError:
+            pass  # PyPy allows it only in the main thread.
+        handler = signal.getsignal(signal.SIGTERM)
+        child_of_child = os.fork()
+        if not child_of_child:
+            found = [os.read(descriptor, 1) for descriptor in opened]
+            found.append(signal.getsignal(signal.SIGTERM) == handler)
+            os.write(writer, repr(found).encode())
+            os._exit(0)
+        os.waitpid(child_of_child, 0)
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with open(reader, 'rb') as result:
+        return answer(start, eval(result.read() or b'None'))
+
+
 def signals_of_fork(environ, start):
     ends = []
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -190,6 +216,73 @@ def prints(environ, start):
     return answer(start, 0)
 
 
+def count_polls(environ, start):
+    """Waits for its send window, and then sends how often the process has polled its sockets."""
+    server, polls = start.__self__.connection.server, []
+    # The listener stays open elsewhere, like that of the real server.
+    os.dup(server.listener.fileno())
+    poll_sockets = server.poll_sockets
+
+    def count(timeout):
+        polls.append(timeout)
+        poll_sockets(timeout)
+
+    server.poll_sockets = count
+    start('200 OK', [])
+    yield b'x' * (256 * 1024 + 1)
+    yield b' %d' % len(polls)
+
+
+accepts = []
+
+
+class CountedListener:
+    def __init__(self, listener):
+        self.listener = listener
+
+    def __getattr__(self, name):
+        if name == '_accept':
+            accepts.append(name)
+        return getattr(self.listener, name)
+
+
+def use_all_descriptors(environ, start):
+    import resource
+    server = start.__self__.connection.server
+    server.accept.__globals__['ACCEPT_RETRY_SECONDS'] = float(environ['QUERY_STRING'])
+    server.listener = CountedListener(server.listener)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, 1000))
+    return answer(start, free)
+
+
+def allow_more_descriptors(environ, start):
+    import resource
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1000, 1000))
+    return answer(start, 1000)
+
+
+def count_accepts(environ, start):
+    return answer(start, len(accepts))
+
+
+class StoppingBacklog(collections.deque):
+    """Stops the process when a thread has removed a request and not counted it yet."""
+
+    def popleft(self):
+        request = super().popleft()
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.2)
+        return request
+
+
+def stop_at_next(environ, start):
+    server = start.__self__.connection.server
+    server.backlog = StoppingBacklog(server.backlog)
+    return answer(start, 0)
+
+
 def app(environ, start_response):
     return globals()[environ['PATH_INFO'][1:]](environ, start_response)
 '''
@@ -255,6 +348,15 @@ class Process(unittest.TestCase):
             self.assertEqual(self.link.finish(number).content, b"'waited'")
         self.assertEqual(self.child.wait(), 0)
 
+    def test_the_server_can_send_until_it_has_read_the_last_frame(self):
+        self.child.stop()
+        self.assertRaises(EOFError, self.link.read_frame)
+        late = self.link.start('/hello')
+        self.link.send(TAKE_BACK, 0, struct.pack('<I', late))
+        self.link.close()
+        self.assertEqual(self.child.wait(), 0)
+        self.assertEqual(self.child.log(), '')
+
     def test_sigterm_while_a_response_waits_for_its_send_window(self):
         number = self.link.start('/stream')
         self.assertEqual(self.link.read_frame_of(number).kind, HEAD)
@@ -269,6 +371,37 @@ class Process(unittest.TestCase):
         self.assertEqual(size + len(response.content), 400000)
         self.assertEqual(response.last.kind, END)
         self.assertEqual(self.child.wait(), 0)
+
+    def test_a_connection_that_arrives_after_sigterm_causes_no_busy_loop(self):
+        number = self.link.start('/count_polls')
+        self.assertEqual(self.link.read_frame_of(number).kind, HEAD)
+        size = 0
+        while size < 256 * 1024:
+            size += len(self.link.read_frame_of(number).content)
+        self.child.stop()
+        with Link(self.child.address):
+            for _ in range(200):
+                self.link.send(TAKE_BACK)
+                self.assertEqual(self.link.read_frame_of(0).kind, GIVEN_BACK)
+            self.link.send(ROOM, number, struct.pack('<I', 1000))
+            response = self.link.finish(number)
+        self.assertLess(int(response.content.split()[1]), 220)
+
+    def test_a_full_table_of_descriptors_causes_no_busy_loop(self):
+        self.value('/use_all_descriptors', QUERY_STRING='1000')
+        with Link(self.child.address):
+            for _ in range(200):
+                self.value('/hello')
+            self.assertEqual(self.value('/count_accepts'), 1)
+        self.assertEqual(self.child.log().count('cannot accept a connection'), 1)
+
+    def test_connections_are_accepted_when_descriptors_are_free_again(self):
+        self.value('/use_all_descriptors', QUERY_STRING='0.001')
+        with Link(self.child.address) as link:
+            while self.value('/count_accepts') < 3:
+                pass
+            self.value('/allow_more_descriptors')
+            self.assertEqual(link.read_frame().kind, READY)
 
     def test_sigint_is_ignored(self):
         number = self.link.start('/wait')
@@ -297,6 +430,9 @@ class Process(unittest.TestCase):
 
     def test_a_forked_process_has_no_sockets_of_the_server(self):
         self.assertEqual(self.value('/descriptors_of_fork'), (2, 0))
+
+    def test_a_fork_of_a_fork_keeps_the_descriptors_and_handlers_of_the_application(self):
+        self.assertEqual(self.value('/fork_of_fork'), [b'\0'] * 20 + [True])
 
     def test_a_forked_process_has_the_default_signal_handlers(self):
         terminated, interrupted = self.value('/signals_of_fork')
@@ -331,6 +467,10 @@ class ProcessOfThreads(Process):
         numbers = self.link.batch(*[{'PATH_INFO': '/meet'}] * 3)
         for number in numbers:
             self.assertEqual(eval(self.link.finish(number).content), (True, 'wsgi-'))
+
+    def test_sigterm_before_a_thread_has_counted_its_request(self):
+        self.value('/stop_at_next')
+        self.assertEqual(self.value('/hello'), 'hello')
 
     def test_threads_wait_for_bodies_and_windows_at_the_same_time(self):
         uploads = [self.link.start('/upload', 'POST', None) for _ in range(2)]

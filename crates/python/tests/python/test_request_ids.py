@@ -127,7 +127,7 @@ class WsgiRequestIds(unittest.TestCase):
 
     def test_the_stack_trace_of_a_request_has_the_id(self):
         number, = self.link.batch({'PATH_INFO': '/waits', 'HTTP_X_REQUEST_ID': '5f0c'})
-        while 'over its time' not in self.child.log():
+        while 'exceeded the time limit' not in self.child.log():
             self.link.send(STACK, number)
         go(self.child)
         self.link.finish(number)
@@ -164,7 +164,7 @@ class AsgiRequestIds(unittest.TestCase):
         with AsgiChild(ASGI) as child:
             link = child.connect()
             number = link.start('/waits', headers=[(b'x-request-id', b'5f0c')])
-            while 'over its time' not in child.log():
+            while 'exceeded the time limit' not in child.log():
                 link.send(STACK, number)
             go(child)
             link.finish(number)

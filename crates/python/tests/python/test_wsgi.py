@@ -368,7 +368,7 @@ class Wsgi(unittest.TestCase):
     def test_body_items_must_be_bytes(self):
         for name in ('text', 'texts', 'array', 'bytes', 'first_text', 'write_text'):
             with self.subTest(name):
-                self.assert_fails(name, 'TypeError: content must be bytes')
+                self.assert_fails(name, 'TypeError: the body must be bytes')
         self.closes()
         response = self.get('text_piece')
         self.assertEqual(response.kinds, [HEAD, RESPONSE_CONTENT, ABORT])
@@ -389,7 +389,7 @@ class Wsgi(unittest.TestCase):
                 self.closes()
                 self.assert_complete(name, b'abcde', '5')
                 self.assertEqual(self.closes(), 0 if name == 'listed_long' else 1)
-                self.assertEqual(self.child.log().count('GET /%s: there is more' % name), 1)
+                self.assertEqual(self.child.log().count('GET /%s: the body is longer' % name), 1)
         response = self.get('long')
         self.assertEqual((response.content, response.last.kind), (b'abcde', END))
 
@@ -525,7 +525,7 @@ class Wsgi(unittest.TestCase):
                              ['x', 'content-length'])
         for name in names:
             with self.subTest(name):
-                line = 'sends the field %s, which only a server may send' % name.lower()
+                line = 'dropping the response header %s: only the server may send it' % name.lower()
                 self.assertEqual(self.child.log().count(line), 1)
                 self.assert_fails('header', 'line break', QUERY_STRING=ascii((name, 'a\nb')))
 

@@ -33,8 +33,9 @@ class Log:
 def content_size(result):
     """Returns the size of a list or file in bytes, or '-' if the size is not known yet."""
     if isinstance(result, (list, tuple)):
-        return sum(len(item.encode() if isinstance(item, str) else item) for item in result
-                   if isinstance(item, (str, bytes)))
+        return sum(len(item.encode('utf-8', 'surrogateescape') if isinstance(item, str)
+                       else bytes(item)) for item in result
+                   if isinstance(item, (str, bytes, bytearray, memoryview)))
     try:
         return os.fstat(result.fileno()).st_size
     except (AttributeError, OSError):

@@ -41,6 +41,8 @@ class Staticfile:
         """Opens the file that PATH_INFO names. Returns None if it does not exist."""
         if '..' in path.split('/') or '\0' in path:
             return None
+        if path and '/' not in (path[0], self.rootpath[-1:] or '/'):
+            return None  # The callback for /static was called for /static-other.
         try:
             # Each character of PATH_INFO represents one byte (PEP 3333).
             path = os.fsdecode(path.encode('latin-1'))

@@ -106,5 +106,5 @@ def accepts_gzip(field):
 def encode_item(item):
     """Returns an item of the body as bytes; an item of any other type becomes empty."""
     if isinstance(item, str):
-        return item.encode('utf-8')
-    return item if isinstance(item, bytes) else b''
+        return item.encode('utf-8', 'surrogateescape')
+    return bytes(item) if isinstance(item, (bytes, bytearray, memoryview)) else b''
