@@ -136,7 +136,8 @@ class WsgiServer(WsgiThreads):
     def resume_accepting(self):
         """Registers the listener again after a pause. A thread of its own executes this method."""
         sleep(ACCEPT_RETRY_SECONDS)
-        self.epoll.register(self.listener.fileno(), select.EPOLLIN)
+        if not self.is_stopping:
+            self.epoll.register(self.listener.fileno(), select.EPOLLIN)
 
     def remove_connection(self, connection):
         """Closes a connection that has ended, and marks its requests as disconnected."""
