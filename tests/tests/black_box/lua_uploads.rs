@@ -228,7 +228,9 @@ fn content_is_read_piece_by_piece() {
 #[test]
 fn twenty_mebibytes_stream_through_little_memory() {
     const BYTES: usize = 20 << 20;
-    const GROWN_MAX_BYTES: u64 = 6 << 20;
+    /// After a lost packet HTTP/3 keeps up to 6 MiB that came behind it, the window of a stream.
+    /// Everything else takes some MiB.
+    const GROWN_MAX_BYTES: u64 = 12 << 20;
     in_every_way_with(SCRIPT, &["--lua-cpu", "10000"], |server| {
         let before = spools(server);
         let content = noise(BYTES);
