@@ -342,8 +342,8 @@ mod tests {
         assert_eq!(denied.to_string(), expected);
         let error = rustix::io::Errno::ACCESS.into();
         let source = BuildError::Source { path: "a".into(), error }.to_string();
-        let expected = "cannot read the folder a: Permission denied; give the user that runs Pinion \
-                        read and execute permission";
+        let expected = "cannot read the folder a: Permission denied; give the user that runs \
+                        Pinion read and execute permission";
         assert_eq!(source, expected);
         let own = Reason::Unreadable(io::Error::other("a (os error 5) of our own"));
         assert_eq!(own.to_string(), "cannot be read: a (os error 5) of our own");
