@@ -139,8 +139,14 @@ impl SiteDraft {
             if let UriPattern::Prefix(_) = uri {
                 self.opens(at, &format!("{shown} beside {path} and {path}/*"));
             }
-            // `/a` and `/a/*` of one step are the same table.
-            if !paths.contains(&path.as_str()) {
+            if sources.is_none() && self.is_limited(path) {
+                // The table of the path refuses all but the clients of an earlier step. It covers
+                // `/a` and `/a/*`, but that step may be for one of them alone.
+                if !self.limited.contains(uri) {
+                    self.opens(at, &format!("{shown} for the clients of an earlier step"));
+                }
+            } else if !paths.contains(&path.as_str()) {
+                // `/a` and `/a/*` of one step are the same table.
                 self.forbid(path, sources.as_ref(), &shown, at);
             }
             if matches!(uri, UriPattern::Exact(_))
@@ -163,10 +169,6 @@ impl SiteDraft {
 
     /// Writes that the clients of some networks, or all of them, get status 403 below a path.
     fn forbid(&mut self, path: &str, sources: Option<&Sources>, shown: &str, at: &str) {
-        // All but the clients that a step before was for: the table says so already.
-        if sources.is_none() && self.limited.iter().any(|known| known == path) {
-            return;
-        }
         self.overlaps(path, at);
         let all: Vec<String> = ALL.map(str::to_owned).into();
         let Some(sources) = sources else { return self.add(path, "deny", &all) };
@@ -231,11 +233,11 @@ impl SiteDraft {
             let message = format!("clients of {} are refused: {NETWORKS}", named(network));
             self.site.leave_out(step.at.clone(), message);
         }
+        self.limited.extend(uris.iter().cloned());
         paths.sort_unstable();
         paths.dedup();
         for path in paths {
             self.overlaps(path, &step.at);
-            self.limited.push(path.to_owned());
             for (key, networks) in [("allow", &sources.networks), ("deny", &sources.except)] {
                 if !networks.is_empty() {
                     self.add(path, key, networks);
@@ -243,6 +245,14 @@ impl SiteDraft {
             }
         }
         true
+    }
+
+    /// Returns whether the table of a path allows only the clients of an earlier step.
+    fn is_limited(&self, path: &str) -> bool {
+        self.limited.iter().any(|limited| match limited {
+            UriPattern::Exact(of) | UriPattern::Below(of) => of == path,
+            UriPattern::Extension(_) | UriPattern::Prefix(_) => false,
+        })
     }
 
     fn has_access(&self, path: &str) -> bool {

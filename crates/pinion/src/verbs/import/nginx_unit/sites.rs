@@ -19,8 +19,8 @@ pub(super) struct SiteDraft {
     /// Who may request a part of it.
     pub(super) accesses: Vec<DraftTable>,
     pub(super) mounts: Vec<MountDraft>,
-    /// Paths that only the clients of a step may request, since others are refused.
-    pub(super) limited: Vec<String>,
+    /// Paths of steps that are for some clients, where all others are refused.
+    pub(super) limited: Vec<UriPattern>,
     /// Paths of the steps so far that were carried.
     pub(super) served: Vec<UriPattern>,
     /// A step refuses the paths that no other one takes.

@@ -42,7 +42,7 @@ fn try_routes(routes: &str) -> Result<Converted, String> {
 const TO_A: &str = r#"{"action": {"pass": "applications/a"}}"#;
 
 /// Steps, the tables that they become, and the paths that are named as open.
-const STEPS: [(&str, &str, &[&str]); 17] = [
+const STEPS: [(&str, &str, &[&str]); 19] = [
     (
         r#"{"match": {"uri": "/a/*", "source": "!10.0.0.0/8"}, "action": {"return": 403}}"#,
         r#"[{"path": "/a", "allow": ["10.0.0.0/8"]}]"#,
@@ -143,6 +143,20 @@ const STEPS: [(&str, &str, &[&str]); 17] = [
            {"action": {"share": "/srv$uri", "follow_symlinks": false, "chroot": "/srv"}}"#,
         "null",
         &["links in this folder", "links in this folder"],
+    ),
+    // The table for `/a` covers `/a/*`, too, which the first step does not take.
+    (
+        r#"{"match": {"uri": "/a", "source": "10.1.0.0/16"}, "action": {"pass": "applications/a"}},
+           {"match": {"uri": ["/a/*", "/a"]}, "action": {"return": 403}}"#,
+        r#"[{"path": "/a", "allow": ["10.1.0.0/16"]}]"#,
+        &["/a/* for the clients of an earlier step was refused"],
+    ),
+    (
+        r#"{"match": {"uri": "/a/*", "source": "10.1.0.0/16"},
+            "action": {"pass": "applications/a"}},
+           {"match": {"uri": ["/a", "/a/*"]}, "action": {"return": 403}}"#,
+        r#"[{"path": "/a", "allow": ["10.1.0.0/16"]}]"#,
+        &["/a for the clients of an earlier step was refused"],
     ),
 ];
 
