@@ -51,13 +51,13 @@ impl<B: Backend, A: App> Worker<B, A> {
                 self.settle(slot);
             }
         }
-        self.tell_stopping();
+        self.report_stopping();
         self.app.stopping();
     }
 
     /// Sends the event that the server stops to every open exchange and stream. Each connection has
     /// its turn once, so later exchanges do not get the event, and can ask.
-    fn tell_stopping(&mut self) {
+    fn report_stopping(&mut self) {
         let mut from = 0;
         while let Some(slot) = self.core.connections.next_in_use(from) {
             from = slot + 1;
@@ -66,7 +66,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 continue;
             }
             if connection.protocol.multiplexed().is_some() {
-                multiplexed_requests::tell_stopping(&mut self.app, &mut self.core, slot);
+                multiplexed_requests::report_stopping(&mut self.app, &mut self.core, slot);
             } else if connection.has_single_open_exchange() {
                 self.notify(slot, Notice::Stopping);
             } else {

@@ -90,7 +90,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             if flush == Flush::Empty {
                 self.report_exchange_ends(slot);
-                self.tell_sent(slot);
+                self.report_sent(slot);
                 self.finish_stream(slot);
             }
             if self.core.connections.get(slot).is_sending_last_response() {
@@ -99,7 +99,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
                 break;
             }
-            if self.tell_writable(slot) || self.pump(slot) {
+            if self.report_writable(slot) || self.pump(slot) {
                 continue;
             }
             let Self { app, core, .. } = self;

@@ -329,7 +329,7 @@ mod tests {
         mapping.look_for_truncation();
         assert!(!mapping.is_damaged());
         file.set_len(100).expect("truncate");
-        assert_eq!(mapping.bytes()[200], 0, "no signal tells of it");
+        assert_eq!(mapping.bytes()[200], 0, "there is no signal for it");
         mapping.look_for_truncation();
         assert!(mapping.is_damaged());
     }

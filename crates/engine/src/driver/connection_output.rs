@@ -186,7 +186,7 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Informs the application that no output waits any more, if it has yet to be informed.
     #[inline]
-    pub(crate) fn tell_sent(&mut self, slot: Slot) {
+    pub(crate) fn report_sent(&mut self, slot: Slot) {
         let connection = self.core.connections.get(slot);
         if connection.link.owes_sent && connection.streams_have_no_output() {
             connection.link.owes_sent = false;
@@ -195,10 +195,10 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 
     /// Informs the application that there is room again, if it was informed that there was none.
-    pub(super) fn tell_writable(&mut self, slot: Slot) -> bool {
+    pub(super) fn report_writable(&mut self, slot: Slot) -> bool {
         if let Protocol::Multiplexed(_) = self.core.connections.get(slot).protocol {
             let Self { app, core, .. } = self;
-            return multiplexed_requests::tell_writable(app, core, slot);
+            return multiplexed_requests::report_writable(app, core, slot);
         }
         let has_room = self.core.queued_bytes(slot) <= OUTPUT_LOW_WATER_BYTES;
         let owes_writable = match &mut self.core.connections.get(slot).protocol {

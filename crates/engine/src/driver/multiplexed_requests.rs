@@ -258,21 +258,21 @@ pub(crate) fn notify_each<A: App>(
     slot: Slot,
     take: impl Fn(&mut MultiplexedStream, u64) -> Option<Notice>,
 ) -> bool {
-    let mut told = false;
+    let mut has_reported = false;
     loop {
         let (multiplexed, _, buffers) = core.multiplexed(slot);
         let next = multiplexed.find(|id, stream| {
             let queued_bytes = buffers.outputs.bytes(stream.output);
             take(stream, queued_bytes).map(|notice| (id, notice))
         });
-        let Some((id, notice)) = next else { return told };
-        told = true;
+        let Some((id, notice)) = next else { return has_reported };
+        has_reported = true;
         notify(app, core, slot, id, notice);
     }
 }
 
 /// Informs the application that there is room again on streams that had none.
-pub(crate) fn tell_writable<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) -> bool {
+pub(crate) fn report_writable<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) -> bool {
     notify_each(app, core, slot, |stream, queued_bytes| {
         let is_due = stream.state.owes_writable && queued_bytes <= STREAM_LOW_WATER_BYTES;
         stream.state.owes_writable &= !is_due;
@@ -300,7 +300,7 @@ pub(crate) fn deadline<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) -
 }
 
 /// Sends the event that the server stops to every open exchange.
-pub(crate) fn tell_stopping<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
+pub(crate) fn report_stopping<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot) {
     for id in core.multiplexed(slot).0.all(|_| true) {
         notify(app, core, slot, id, Notice::Stopping);
     }

@@ -21,7 +21,7 @@ pub(crate) struct MultiplexedStream {
     /// The reason why the engine ended the exchange, if it did.
     pub(crate) given_up: Option<Gone>,
     /// Whether the application was informed that the request's content is complete.
-    pub(crate) told_end: bool,
+    pub(crate) end_reported: bool,
     /// The deadline that the application has set, in milliseconds; 0 is none.
     pub(crate) app_deadline_ms: u64,
     /// The number with which the application wants to be informed of the end of the exchange
@@ -58,7 +58,7 @@ impl Default for MultiplexedStream {
             state: ExchangeState::default(),
             head_bytes: 0,
             given_up: None,
-            told_end: false,
+            end_reported: false,
             app_deadline_ms: 0,
             end_number: None,
             output: NO_OUTPUT,
@@ -160,7 +160,7 @@ impl MultiplexedStream {
         debug_assert!(self.end_number.is_none());
         self.state = state;
         self.given_up = None;
-        self.told_end = false;
+        self.end_reported = false;
         self.app_deadline_ms = 0;
         self.ended = false;
         self.announced_bytes = None;

@@ -290,12 +290,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         if !core.connections.get(slot).is_closing() {
             loop {
                 driver::http3::pump(app, core, slot);
-                if !multiplexed_requests::tell_writable(app, core, slot) {
+                if !multiplexed_requests::report_writable(app, core, slot) {
                     break;
                 }
             }
             self.report_exchange_ends(slot);
-            self.tell_sent(slot);
+            self.report_sent(slot);
             if let Some(why) = self.end_of(slot) {
                 return self.cut(slot, why);
             }

@@ -34,7 +34,7 @@ fn a_socket_that_cannot_be_watched_has_failed() {
         panic!("{completions:?}");
     };
     poller.wait(Some(0)).expect("a wait");
-    assert!(poller.next().is_none(), "it is told once");
+    assert!(poller.next().is_none(), "it is reported once");
     drop(peers);
 }
 

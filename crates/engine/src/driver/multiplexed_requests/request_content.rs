@@ -147,12 +147,12 @@ pub(crate) fn give_up_unread<A: App>(app: &mut A, core: &mut WorkerCore, slot: S
 pub(super) fn deliver<A: App>(app: &mut A, core: &mut WorkerCore, slot: Slot, id: u32) -> bool {
     let Some(stream) = find_stream(core, slot, id) else { return false };
     let Some(wanted) = &mut stream.state.wanted else { return false };
-    if !stream.state.stage.is_unanswered() || stream.told_end {
+    if !stream.state.stage.is_unanswered() || stream.end_reported {
         return false;
     }
     if stream.unread.is_empty() {
         if stream.ended {
-            stream.told_end = true;
+            stream.end_reported = true;
             deliver_end(app, core, slot, id);
             return true;
         }
